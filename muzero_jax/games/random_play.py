@@ -55,7 +55,7 @@ def watch(init: Callable, move: Callable, *, num_games: int, max_moves: int, see
     `move` is (state, whether its game is over, key) -> (the next state, whether the game is over then, what to show).
     """
     start_key, play_key = jax.random.split(jax.random.key(seed))
-    states, over = jax.jit(jax.vmap(init))(jax.random.split(start_key, num_games)), jnp.zeros(num_games, bool)
+    states, over = _begin(init, jax.random.split(start_key, num_games)), jnp.zeros(num_games, bool)
     pieces: list[Any] = []
     while not pieces or not bool(over.all()) and len(pieces) * MOVES_PER_CALL < max_moves:
         states, over, piece = _advance(move, jax.random.fold_in(play_key, len(pieces)), states, over)
@@ -92,6 +92,11 @@ def mean_return(moves: Moves) -> float | None:
     """
     returns = np.where(moves.over, 0.0, moves.reward).sum(axis=0)
     return float(returns.mean()) if moves.is_last.any(axis=0).all() else None
+
+
+@partial(jax.jit, static_argnums=0)
+def _begin(init: Callable, keys: Array) -> EnvState:
+    return jax.vmap(init)(keys)
 
 
 @partial(jax.jit, static_argnums=0)

@@ -20,9 +20,9 @@ def check(environment: Environment) -> None:
     key, action = jax.eval_shape(lambda: (jax.random.key(0), jnp.int32(0)))
     state = traced("init", environment.init, key)
     observation = traced("observe", environment.observe, state)
-    is_number = jnp.issubdtype(observation.dtype, jnp.floating)
-    dtype = observation.dtype if is_number else "bool" if observation.dtype == bool else "bool or float32"
-    require("what observe gives", observation, f"{dtype}{list(environment.observation_shape)}")
+    if observation.dtype != bool and not jnp.issubdtype(observation.dtype, jnp.floating):
+        raise Fault(f"what observe gives must be bool or float32, but is {observation.dtype}")
+    require("what observe gives", observation, f"{observation.dtype}{list(environment.observation_shape)}")
     require("what legal gives", traced("legal", environment.legal, state), f"bool[{environment.num_actions}]")
     if chance := environment.chance:
         weights = traced("chance.probabilities", chance.probabilities, state)
@@ -36,7 +36,7 @@ def _check_move(state: Any, name: str, function: Any, record: type, *arguments: 
     step = traced(name, function, state, *arguments)
     if not isinstance(step, record):
         raise Fault(f"{name} returns {type(step).__name__}, but must return a muzero_jax.types.{record.__name__}")
-    for field in KINDS.keys() & step._fields:
+    for field in [field for field in KINDS if hasattr(step, field)]:
         require(f"{field}, as {name} gives it,", getattr(step, field), KINDS[field])
     check_alike(state, step.state, "a move" if name == "move" else name)
 
