@@ -59,10 +59,12 @@ def test_a_maze_of_jumanji_ends_at_its_target_or_is_cut_off():
     assert move(at_last, action, jax.random.key(1)).discount == 0, "it came there in time"
 
 
-def test_chance_of_jumanji_follows_the_moves_key_alone():
+def test_chance_of_jumanji_follows_the_moves_key_alone_and_tiles_are_planes_of_bools():
     environment = make_environment("jumanji:Game2048-v1")
     assert needs_key(environment)
     state = environment.init(jax.random.key(0))
+    assert (environment.observation_shape, state.observation.dtype) == ((4, 4, 18), bool)
+    np.testing.assert_array_equal(state.observation.argmax(-1), state.state.board)
     action = jnp.int32(np.flatnonzero(state.legal_action_mask)[0])
     move = jax.jit(environment.move)
     boards = {np.asarray(move(state, action, jax.random.key(seed)).state.observation).tobytes() for seed in range(12)}
@@ -70,15 +72,6 @@ def test_chance_of_jumanji_follows_the_moves_key_alone():
     forged = state._replace(state=state.state.replace(key=jax.random.key(7)))
     one, other = (move(x, action, jax.random.key(1)).state.observation for x in (state, forged))
     np.testing.assert_array_equal(one, other)
-
-
-def test_tiles_of_jumanjis_2048_are_planes_of_bools():
-    environment = make_environment("jumanji:Game2048-v1")
-    state = environment.init(jax.random.key(0))
-    board = jnp.array([[0, 1, 2, 17], [0, 0, 0, 0], [3, 0, 0, 0], [0, 0, 0, 11]])
-    assert (environment.observation_shape, state.observation.dtype) == ((4, 4, 18), bool)
-    np.testing.assert_array_equal(state.observation.argmax(-1), state.state.board)
-    assert outside.seen([(board, 18)])[0, 3, 17] and outside.seen([(board, 18)]).sum() == 16, "the highest tile has one"
 
 
 @pytest.mark.parametrize(("name", "shape"), [("FrozenLake-misc", (16,)), ("FourRooms-misc", (4, 12))])
@@ -91,15 +84,6 @@ def test_whole_numbers_of_gymnax_are_one_hot(name, shape):
     np.testing.assert_array_equal(shown, jax.nn.one_hot(numbers, shape[-1]))
 
 
-def test_a_vertex_of_jumanji_without_a_colour_is_all_zeros():
-    environment = make_environment("jumanji:GraphColoring-v1")
-    state = environment.init(jax.random.key(0))
-    colours = state.state.colors
-    assert (colours == -1).all() and state.observation.dtype == bool
-    step = environment.move(state, jnp.int32(4), jax.random.key(1))
-    assert step.state.observation.sum() == state.observation.sum() + 1, "one vertex has a colour"
-
-
 def test_several_parts_of_a_view_become_one_array():
     grid, count = jnp.array([[0, 2], [1, 0]]), jnp.array(3)
     shown = outside.seen([(grid, 3), (count, 4)])
@@ -108,6 +92,9 @@ def test_several_parts_of_a_view_become_one_array():
     mixed = outside.seen([(jnp.array([True, False]), None), (jnp.array([0.5]), None), (jnp.array(100), 101)])
     assert mixed.dtype == jnp.float32 and mixed.tolist() == [1, 0, 0.5, 100], "a hundred values are a number"
     assert outside.seen([(jnp.zeros((4, 5, 2)), None)]).shape == (4, 5, 2)
+    assert outside.num_values(-1, 2) == 3 and outside.num_values(-2, 2) is None
+    none_and_last = outside.seen([(jnp.array([-1, 2]), 3)])
+    assert none_and_last.tolist() == [[False] * 3, [False, False, True]], "-1 is none of the values"
 
 
 @pytest.mark.parametrize(
