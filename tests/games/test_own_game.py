@@ -12,7 +12,7 @@ from muzero_jax.apps.evaluation.opponents import random_player
 from muzero_jax.apps.evaluation.rollout_mcts import rollout_mcts
 from muzero_jax.apps.play import drawing
 from muzero_jax.apps.play.position import new_game
-from muzero_jax.games import random_play
+from muzero_jax.games import random_play, states
 from muzero_jax.games.catalogue import game_of, make_notation
 from muzero_jax.games.own_game import load_environment
 from muzero_jax.games.random_play import Moves
@@ -132,6 +132,8 @@ def test_a_game_that_a_time_limit_ends_is_over_for_play_and_keeps_its_discount_f
     step = environment.move(environment.init(jax.random.key(0)), jnp.int32(1))
     assert (step.discount, step.is_last, step.state.terminated) == (-1.0, True, True)
     assert new_game(environment).play(1).result == "a draw"
+    own_legal = states.final(environment._replace(legal=lambda state: jnp.zeros(2, bool)))
+    assert own_legal.legal(step.state).all(), "searches go on from there, and ask what is legal"
 
 
 def test_a_game_may_draw_from_its_key_and_then_matches_give_it_one(write):
