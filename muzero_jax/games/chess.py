@@ -1,4 +1,9 @@
-"""Chess, and Gardner's chess on 5x5: the board, its notation, and positions from FEN."""
+"""Chess, and Gardner's chess on 5x5: the board, its notation, and positions from FEN.
+
+An action of pgx is square * planes + plane, both as the player to move sees the board: squares go up the files, and a
+plane is a direction with a distance (queen moves, then knight moves), after nine planes of promotions to rook, bishop
+or knight. A pawn that takes a queen move to the last rank becomes a queen. Castling is the king's move by two.
+"""
 
 import re
 from collections.abc import Callable
@@ -9,13 +14,18 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Int
 
-from muzero_jax.games import chess_moves
-from muzero_jax.games.chess_moves import PlayerView
 from muzero_jax.games.game import Game
 from muzero_jax.games.layout import Layout
-from muzero_jax.games.notation import Notation, coordinates
+from muzero_jax.games.notation import LETTERS, Notation, Write, as_written, coordinates
 from muzero_jax.games.view import EMPTY, Squares, View
 from muzero_jax.types import EnvState
+
+NUM_PROMOTIONS = 9
+PROMOTED = "rbn"  # by plane // 3; plane % 3 is the file's shift
+PROMOTION_SHIFT = (0, 1, -1)
+
+PlayerView = Callable[[EnvState], tuple[np.ndarray, int]]
+"""state -> (the board as the player to move sees it, 1 if the second player moves)"""
 
 
 def action_location(shape: tuple[int, int], num_actions: int) -> Int[np.ndarray, " A"]:
@@ -35,9 +45,42 @@ def squares(seen_by_player: PlayerView, state: EnvState) -> Squares:
 
 
 def notation(seen_by_player: PlayerView, shape: tuple[int, int], num_actions: int) -> Notation:
-    """Long algebraic, on a board with row 1 at the bottom."""
-    write, read = chess_moves.writer(shape[0], seen_by_player), chess_moves.reader(shape[0], seen_by_player)
+    """Long algebraic (`e2e4`, `a7b8n`), as UCI has it, on a board with row 1 at the bottom."""
+    size, write = shape[0], writer(shape[0], seen_by_player)
+    square = f"[a-{LETTERS[size - 1]}][1-{size}]"
+    read = as_written(write, num_actions, f"{square}{square}[qrbn]?", like="e2e4 or e7e8q")
     return coordinates(upward=True)(shape, num_actions)._replace(write=write, read=read)
+
+
+def deltas(size: int) -> list[tuple[int, int]]:
+    """(ranks, files) that each plane after the promotions moves by, forward and to the right being positive."""
+    away, back = list(range(1, size)), list(range(1 - size, 0))
+    none = [0] * (size - 1)
+    rank_steps = back + away + none + none + back + away + away[::-1] + back[::-1]
+    file_steps = none + none + back + away + back + away + back + away
+    knight = [(-1, -2), (1, -2), (-2, -1), (2, -1), (-1, 2), (1, 2), (-2, 1), (2, 1)]
+    return list(zip(rank_steps, file_steps, strict=True)) + knight
+
+
+def writer(size: int, seen_by_player: PlayerView) -> Write:
+    """How moves are written; what leaves the board has a question mark."""
+    moves = deltas(size)
+
+    def named(file: int, rank: int, turn: int) -> str:
+        return LETTERS[file] + str((size - 1 - rank if turn else rank) + 1) if 0 <= file < size else "?"
+
+    def write(state: EnvState, action: int) -> str:
+        board, turn = seen_by_player(state)
+        square, plane = divmod(int(action), NUM_PROMOTIONS + len(moves))
+        file, rank = divmod(square, size)
+        is_promotion = plane < NUM_PROMOTIONS
+        ranks, files = (1, PROMOTION_SHIFT[plane % 3]) if is_promotion else moves[plane - NUM_PROMOTIONS]
+        suffix = PROMOTED[plane // 3] if is_promotion else ""
+        if not is_promotion and board[square] == 1 and rank + ranks == size - 1:
+            suffix = "q"
+        return named(file, rank, turn) + named(file + files, rank + ranks, turn) + suffix
+
+    return write
 
 
 def _chess(state: EnvState) -> tuple[np.ndarray, int]:

@@ -97,36 +97,24 @@ def _step(before: EnvState, after: EnvState, gamma: float) -> Step:
 
 
 def _make_board(layout: Layout, observation_shape: tuple[int, ...], num_actions: int, chance: Chance | None) -> Board:
-    height, width, _ = observation_shape
-    location = layout.action_location((height, width), num_actions)
-    symmetries = _make_symmetries(layout, observation_shape, location)
-    if chance is not None and layout.outcome_location is not None:
-        cells = np.arange(height * width).reshape(height, width)
-        outcomes = layout.outcome_location((height, width), chance.num_outcomes)
-        turned = [carried(outcomes, np.argsort(grid.ravel())) for grid in layout.symmetries(cells)]
-        symmetries = symmetries._replace(outcome_permutation=jnp.asarray(np.stack(turned), jnp.int32))
-    return Board((height, width), jnp.asarray(location, jnp.int32), symmetries)
-
-
-def _make_symmetries(layout: Layout, observation_shape: tuple[int, ...], location: Int[np.ndarray, " A"]) -> Symmetries:
-    """Symmetry g fills cell c from cell `sources[g][c]`; an action goes where its cell goes."""
+    """Symmetry g fills cell c from cell `sources[g][c]`; an action, or an outcome, goes where its cell goes."""
     height, width, num_planes = observation_shape
     cells = np.arange(height * width).reshape(height, width)
     sources = np.stack([grid.ravel() for grid in layout.symmetries(cells)])
-    num_symmetries = len(sources)
-    observation_permutation = (sources[..., None] * num_planes + np.arange(num_planes)).reshape(num_symmetries, -1)
-    observation_flip = np.zeros((num_symmetries, height * width, num_planes), bool)
+    observation_permutation = sources[..., None] * num_planes + np.arange(num_planes)
+    observation_flip = np.zeros(observation_permutation.shape, bool)
     for symmetry, plane in layout.negated:
         observation_flip[symmetry, :, plane] = True
-    action_permutation = np.tile(np.arange(len(location)), (num_symmetries, 1))
-    if num_symmetries > 1:
-        (cell_actions,) = np.nonzero(location >= 0)
-        action_at = np.full(height * width, -1)
-        action_at[location[cell_actions]] = cell_actions
-        destinations = np.argsort(sources, axis=1)
-        action_permutation[:, cell_actions] = action_at[destinations[:, location[cell_actions]]]
-    return Symmetries(
-        observation_permutation=jnp.asarray(observation_permutation, jnp.int32),
-        observation_flip=jnp.asarray(observation_flip.reshape(num_symmetries, -1)),
-        action_permutation=jnp.asarray(action_permutation, jnp.int32),
+
+    def turned(location: Int[np.ndarray, " N"]) -> Int[Array, "G N"]:
+        return jnp.asarray(np.stack([carried(location, np.argsort(source)) for source in sources]), jnp.int32)
+
+    location = layout.action_location((height, width), num_actions)
+    outcomes = chance and layout.outcome_location and layout.outcome_location((height, width), chance.num_outcomes)
+    symmetries = Symmetries(
+        observation_permutation=jnp.asarray(observation_permutation.reshape(len(sources), -1), jnp.int32),
+        observation_flip=jnp.asarray(observation_flip.reshape(len(sources), -1)),
+        action_permutation=turned(location),
+        outcome_permutation=None if outcomes is None else turned(outcomes),
     )
+    return Board((height, width), jnp.asarray(location, jnp.int32), symmetries)

@@ -7,7 +7,7 @@ from gymnax.environments.spaces import Discrete
 from jax import Array
 
 from muzero_jax.games import outside
-from muzero_jax.games.outside import State
+from muzero_jax.games.states import Seated
 
 NAMES = gymnax.registered_envs
 
@@ -25,19 +25,18 @@ class Rules:
         low, high = (0, seen.n - 1) if isinstance(seen, Discrete) else (seen.low, seen.high)
         self._num_actions, self._num_values = actions.n, outside.num_values(low, high)
 
-    def init(self, key: Array) -> State:
+    def init(self, key: Array) -> Seated:
         """A new episode."""
         observation, inner = self._env.reset_env(key, self._params)
-        no = jnp.bool_(False)
-        return self._made(inner, observation, jnp.float32(0.0), no, no)
+        return self._made(inner, observation, 0.0, False, False)
 
-    def step(self, state: State, action: Array, key: Array) -> State:
+    def step(self, state: Seated, action: Array, key: Array) -> Seated:
         """One step, without gymnax's own reset at an end."""
-        observation, inner, reward, terminated, _ = self._env.step_env(key, state.inner, action, self._params)
+        observation, inner, reward, terminated, _ = self._env.step_env(key, state.state, action, self._params)
         truncated = self._env.is_truncated(inner, self._params)
         return self._made(inner, observation, reward, terminated, truncated)
 
-    def _made(self, inner, observation, reward, terminated, truncated) -> State:
+    def _made(self, inner, observation, reward, terminated, truncated) -> Seated:
         leaves = [(jnp.asarray(leaf), self._num_values) for leaf in jax.tree.leaves(observation)]
         legal = jnp.ones(self._num_actions, bool)
-        return outside.made(inner, outside.seen(leaves), legal, reward, terminated, truncated)
+        return outside.made(inner, leaves, legal, reward, terminated, truncated)

@@ -16,7 +16,7 @@ from jax import Array
 from jumanji import registration, specs
 
 from muzero_jax.games import outside
-from muzero_jax.games.outside import State
+from muzero_jax.games.states import Seated
 
 NAMES = registration.registered_environments()
 NEVER = 2**30
@@ -46,14 +46,15 @@ class Rules:
         self._num_values = {path: outside.num_values(spec.minimum, spec.maximum) for path, spec in bounded}
         self._num_values |= STATED.get(name, {})
 
-    def init(self, key: Array) -> State:
+    def init(self, key: Array) -> Seated:
         """A new episode."""
         inner, timestep = self._env.reset(key)
-        return self._made(inner, timestep, jnp.bool_(False), jnp.bool_(False))
+        return self._made(inner, timestep, False, False)
 
-    def step(self, state: State, action: Array, key: Array) -> State:
+    def step(self, state: Seated, action: Array, key: Array) -> Seated:
         """One step; `key` is all that chance knows."""
-        inner = dataclasses.replace(state.inner, key=jax.random.fold_in(key, 0)) if self._has_key else state.inner
+        inner: Any = state.state
+        inner = dataclasses.replace(inner, key=jax.random.fold_in(key, 0)) if self._has_key else inner
         inner, timestep = self._env.step(inner, action)
         is_last, is_late = timestep.last(), timestep.discount > 0
         late = is_last & is_late
@@ -61,12 +62,12 @@ class Rules:
             late |= inner.step_count >= self._limit
         return self._made(inner, timestep, is_last & ~is_late, late)
 
-    def _made(self, inner, timestep, terminated, truncated) -> State:
+    def _made(self, inner, timestep, terminated, truncated) -> Seated:
         observation = timestep.observation
         legal = getattr(observation, "action_mask", None)
         legal = jnp.ones(self._num_actions, bool) if legal is None else legal
         leaves = [(jnp.asarray(leaf), self._num_values.get(path)) for path, leaf in _leaves(observation)]
-        return outside.made(inner, outside.seen(leaves), legal | ~legal.any(), timestep.reward, terminated, truncated)
+        return outside.made(inner, leaves, legal | ~legal.any(), timestep.reward, terminated, truncated)
 
 
 def _leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:

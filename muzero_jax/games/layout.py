@@ -13,16 +13,13 @@ Grid = np.ndarray
 def carried(location: Int[np.ndarray, " N"], destination: Int[np.ndarray, " M"]) -> Int[np.ndarray, " N"]:
     """The image of each of N things that lie in cells (-1: in none) where cell c becomes `destination[c]`.
 
-    Of several things in a cell each becomes the one of the same rank in the other cell. Raises ValueError if there is
-    none.
+    Of several things in a cell each becomes the one of the same rank in the other cell; ValueError if there is none.
     """
-    found = np.arange(len(location))
-    members = {cell: np.flatnonzero(location == cell) for cell in np.unique(location[location >= 0]).tolist()}
-    for cell, things in members.items():
-        images = members.get(int(destination[cell]), things[:0])
-        if len(images) != len(things):
-            raise ValueError(f"a symmetry takes the outcomes of cell {cell} where there are not as many")
-        found[things] = images
+    found, placed = np.arange(len(location)), np.flatnonzero(location >= 0)
+    cells, images = location[placed], destination[location[placed]]
+    if (np.sort(cells) != np.sort(images)).any():
+        raise ValueError("a symmetry takes what lies in a cell to one where there are not as many")
+    found[placed[np.argsort(images, kind="stable")]] = placed[np.argsort(cells, kind="stable")]
     return found
 
 

@@ -17,6 +17,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
+import numpy as np
+
 from muzero_jax.games.view import COLUMNS
 from muzero_jax.types import EnvState
 
@@ -103,6 +105,26 @@ def words(names: list[str], keys: Mapping[str, str] = MappingProxyType({})) -> t
 def named(names: list[str], keys: Mapping[str, str] = MappingProxyType({})) -> MakeNotation:
     """`words` for a game whose board has no labels."""
     return lambda shape, num_actions: Notation(*words(names, keys), [], [])
+
+
+def as_written(write: Write, num_actions: int, form: str, *, like: str, optional: str = "") -> Read:
+    """Reads what `write` writes, legal moves first.
+
+    Args:
+      form: a regular expression of all texts. like: examples of it.
+      optional: an ending that may be left out.
+    """
+
+    def read(state: EnvState, text: str) -> int:
+        if not re.fullmatch(form, text, re.IGNORECASE | re.ASCII):
+            raise ValueError(f"invalid move: not of the form {like}")
+        for action in (*np.flatnonzero(state.legal_action_mask).tolist(), *range(num_actions)):
+            word = write(state, action).lower()
+            if text.lower() in (word, word.removesuffix(optional)):
+                return action
+        raise ValueError("illegal move")
+
+    return read
 
 
 def numbers(num_actions: int) -> tuple[Write, Read]:

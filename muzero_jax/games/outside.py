@@ -1,6 +1,6 @@
 """Environments of other libraries as single-player games: `--env gymnax:CartPole-v1`, `--env jumanji:Maze-v0`.
 
-A library's module turns one of its environments into rules in pgx's form, whose states are `State`s. Only what such
+A library's module turns one of its environments into rules in pgx's form, whose states `made` makes. Only what such
 rules can hold fits: one player, one discrete action a move. What a player sees becomes one array. A time limit is a
 truncation: values bootstrap across it.
 """
@@ -8,7 +8,7 @@ truncation: values bootstrap across it.
 import difflib
 import importlib
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -17,25 +17,18 @@ from jax import Array
 
 from muzero_jax.games.game import Game
 from muzero_jax.games.layout import NO_CELLS
-from muzero_jax.games.state_shapes import changes
+from muzero_jax.games.state_shapes import check_alike
+from muzero_jax.games.states import Seated
 from muzero_jax.own.faults import first_line
 
 SEPARATOR = ":"
-LIBRARIES = ("gymnax", "jumanji")
+LIBRARIES = {"gymnax": "gymnax six", "jumanji": "jumanji six"}
+"""Libraries, each with what pip installs; `NAME_games.py` holds the `NAMES` of one's environments and their `Rules`."""
 MOST_VALUES = 32
 """Whole numbers of so many values or fewer are shown one-hot, as bools: they name things more often than they count."""
 
-
-class State(NamedTuple):
-    """A state in pgx's form around a library's own."""
-
-    inner: Any
-    observation: Array  # [*obs] float32, or bool where all that is seen is yes or no
-    legal_action_mask: Array  # [A] bool
-    rewards: Array  # [1] float32, of the last move
-    terminated: Array  # [] bool
-    truncated: Array  # [] bool
-    current_player: Array  # [] int32, always 0
+Leaves = Sequence[tuple[Array, int | None]]
+"""Parts of a view, each with its `num_values`, which matter where it is of whole numbers."""
 
 
 def is_outside(name: str) -> bool:
@@ -50,45 +43,34 @@ def find(name: str) -> Game:
         module = importlib.import_module(f"muzero_jax.games.{library}_games")
     except ModuleNotFoundError as error:
         raise ValueError(
-            f"{name} needs the package {error.name}, which is not installed; pip install {library} six brings it"
+            f"{name} needs the package {error.name}, which is not installed; pip install {LIBRARIES[library]} brings it"
         ) from error
     if inner not in module.NAMES:
         closest = difflib.get_close_matches(inner, sorted(module.NAMES), n=3, cutoff=0.0)
         raise ValueError(f"{library} has no environment {inner!r} (did you mean {' or '.join(closest)}?)")
     try:
         rules = module.Rules(inner)
-        problem = next(iter(_changed(rules)), None)
+        key, action = jax.eval_shape(lambda: (jax.random.key(0), jnp.int32(0)))
+        state = jax.eval_shape(rules.init, key)
+        check_alike(state, jax.eval_shape(rules.step, state, action, key))
     except Exception as error:  # whatever a library's environment raises; some load their levels from the network
         problem = f"{type(error).__name__}: {first_line(error)[:120]}"
-    if problem:
-        raise ValueError(f"{name} cannot be trained ({problem}); one player with one discrete action a move can")
+        raise ValueError(
+            f"{name} cannot be trained ({problem}); one player with one discrete action a move can"
+        ) from error
     return Game(name, inner, rules=lambda board_size: rules, layout=NO_CELLS)
 
 
-def _changed(rules: Any) -> list[str]:
-    """What a step changes of a state's form."""
-    key, action = jax.eval_shape(lambda: (jax.random.key(0), jnp.int32(0)))
-    state = jax.eval_shape(rules.init, key)
-    return changes(state, jax.eval_shape(rules.step, state, action, key))
-
-
-Flag = Array | bool | np.bool
-
-
-def made(inner: Any, observation: Array, legal: Array, reward: Any, terminated: Flag, truncated: Flag) -> State:
-    """A state; an end by the rules is no end by time."""
+def made(inner: Any, leaves: Leaves, legal: Array, reward: Any, terminated: Any, truncated: Any) -> Seated:
+    """A state in pgx's form around a library's own; an end by the rules is no end by time."""
     terminated = jnp.asarray(terminated, bool)
     rewards = jnp.asarray(reward, jnp.float32).reshape(1)
     is_late = jnp.asarray(truncated, bool) & ~terminated
-    return State(inner, observation, legal, rewards, terminated, is_late, jnp.int32(0))
+    return Seated(inner, jnp.int32(0), rewards, terminated, is_late, legal, seen(leaves))
 
 
-def seen(leaves: Sequence[tuple[Array, int | None]]) -> Array:
-    """A player's view as one array: a single part keeps its shape, several are put one after the other.
-
-    Args:
-      leaves: each with its `num_values`, which matter where it is of whole numbers.
-    """
+def seen(leaves: Leaves) -> Array:
+    """A player's view as one array: a single part keeps its shape, several are put one after the other."""
     shown = [_shown(leaf, count) for leaf, count in leaves]
     if len(shown) == 1:
         return shown[0]

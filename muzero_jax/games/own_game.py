@@ -20,7 +20,6 @@ from muzero_jax.types import Environment
 
 NUM_GAMES, MOST_MOVES = 16, 512
 """Random games that tell whether turns alternate, and how long games last."""
-KINDS = "an Environment, a Game, or an object with init(key) and step(state, action, key)"
 
 
 def load_environment(env: str, *, board_size: int | None = None, gamma: float = 1.0) -> Environment:
@@ -63,7 +62,10 @@ def _made(path: str, source: bytes) -> Any:
 
 def _environment_from(made: Any, name: str, board_size: int | None, gamma: float) -> Environment:
     if isinstance(made, Environment):
-        return _of_environment(made, name, board_size, gamma)
+        if board_size is not None or gamma != 1.0:
+            flag = "--targets.discount" if board_size is None else "--board-size"
+            raise Fault(f"make() of {name} returns an Environment, which decides that itself; leave {flag} out")
+        return _checked(made, name)._replace(game=made.game or Game(made.name, _title(made.name)))
     game = made if isinstance(made, Game) else _plain_game(made, name)
     rules = make_rules(game, board_size)
     if missing := states.missing_fields(jax.eval_shape(rules.init, jax.random.key(0))):
@@ -81,26 +83,23 @@ def _plain_game(rules: Any, name: str) -> Game:
     """A game of rules alone."""
     if not (isinstance(rules, chance.ListedRules) or hasattr(rules, "init") and hasattr(rules, "step")):
         what = "None" if rules is None else f"an object of type {type(rules).__name__}"
-        raise Fault(f"make() of {name} returns {what}; let it return {KINDS} (docs/your-own-game.md shows an example)")
+        raise Fault(
+            f"make() of {name} returns {what}; let it return an Environment, a Game, or an object with init(key) and "
+            "step(state, action, key) (docs/your-own-game.md shows an example)"
+        )
     return Game(Path(name).stem, _title(name), rules=lambda board_size: rules)
-
-
-def _of_environment(made: Environment, name: str, board_size: int | None, gamma: float) -> Environment:
-    if board_size is not None or gamma != 1.0:
-        flag = "--targets.discount" if board_size is None else "--board-size"
-        raise Fault(f"make() of {name} returns an Environment, which decides that itself; leave {flag} out")
-    return _checked(made, name)._replace(game=made.game or Game(made.name, _title(made.name)))
 
 
 def _checked(environment: Environment, name: str) -> Environment:
     """The environment with states in pgx's form and an end that is final, if it can be compiled."""
     if environment.num_players not in (1, 2):
         raise Fault(f"{name} is a game for {environment.num_players} players, but only one or two can be trained")
-    if problems := state_shapes.problems(environment):
-        raise Fault(problems[0] if name in problems[0] else f"{name}: {problems[0]}")
-    state = jax.eval_shape(environment.init, jax.random.key(0))
-    lacks = states.missing_fields(state)
-    return states.final(states.seated(environment) if lacks else environment)
+    try:
+        state_shapes.check(environment)
+    except Fault as fault:
+        raise Fault(f"{name}: {fault}") from None
+    in_form = states.in_form(environment)
+    return states.final(environment) if in_form is environment else in_form
 
 
 def _title(name: str) -> str:

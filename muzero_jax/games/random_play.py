@@ -5,6 +5,8 @@ for faults in them. All games are played at once, in pieces of one compiled size
 others, which rules must bear.
 """
 
+import functools
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -13,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from muzero_jax.games.states import FIELDS, missing_fields
+from muzero_jax.games.states import FIELDS, in_form
 from muzero_jax.types import Environment, EnvState
 
 MOVES_PER_CALL = 64
@@ -22,7 +24,7 @@ BOOKKEEPING = (*FIELDS, "_step_count")
 
 
 class Moves(NamedTuple):
-    """T moves of G random games, arrays [T, G]. Fields of the players are 0 where a state does not name them."""
+    """T moves of G random games, arrays [T, G]."""
 
     over: Array  # bool, the game had ended before the move
     has_legal: Array  # bool, some action was legal
@@ -32,7 +34,7 @@ class Moves(NamedTuple):
     is_last: Array  # bool
     player: Array  # int32, who moved
     next_player: Array  # int32, who moves next
-    own_reward: Array  # float32, what the state's `rewards` give the player who moved; `reward` where it has none
+    own_reward: Array  # float32, what the state's `rewards` give the player who moved
     total_reward: Array  # float32, the sum of the state's `rewards`
     is_same: Array  # bool, the move changed nothing at all
     is_same_position: Array  # bool, the move changed only whose turn it is, what is legal and how the game ended
@@ -42,14 +44,28 @@ class Moves(NamedTuple):
 
 def play(environment: Environment, *, num_games: int, max_moves: int, seed: int = 0) -> Moves:
     """Plays random legal moves until all games are over, or for `max_moves` moves."""
+    environment = in_form(environment)
+    move = _mover(environment.move, environment.observe, environment.legal)
+    return watch(environment.init, move, num_games=num_games, max_moves=max_moves, seed=seed)
+
+
+def watch(init: Callable, move: Callable, *, num_games: int, max_moves: int, seed: int = 0) -> Any:
+    """What random games show, leaves [T, G, ...], until all are over, or for `max_moves` moves.
+
+    `move` is (state, whether its game is over, key) -> (the next state, whether the game is over then, what to show).
+    """
     start_key, play_key = jax.random.split(jax.random.key(seed))
-    rules = environment.init, environment.move, environment.observe, environment.legal
-    states, over = _begin(rules, start_key, num_games), jnp.zeros(num_games, bool)
-    pieces: list[Moves] = []
+    states, over = _begin(init, jax.random.split(start_key, num_games)), jnp.zeros(num_games, bool)
+    pieces: list[Any] = []
     while not pieces or not bool(over.all()) and len(pieces) * MOVES_PER_CALL < max_moves:
-        states, over, piece = _advance(rules, jax.random.fold_in(play_key, len(pieces)), states, over)
+        states, over, piece = _advance(move, jax.random.fold_in(play_key, len(pieces)), states, over)
         pieces.append(jax.device_get(piece))
     return jax.tree.map(lambda *leaves: np.concatenate(leaves)[:max_moves], *pieces)
+
+
+def random_action(key: Array, mask: Array) -> Array:
+    """A legal action, or 0 where there is none."""
+    return jnp.argmax(jnp.where(mask, jax.random.uniform(key, mask.shape), -1.0)).astype(jnp.int32)
 
 
 def turns_alternate(moves: Moves) -> bool:
@@ -78,51 +94,53 @@ def mean_return(moves: Moves) -> float | None:
     return float(returns.mean()) if moves.is_last.any(axis=0).all() else None
 
 
-@partial(jax.jit, static_argnums=(0, 2))
-def _begin(rules: tuple, key: Array, num_games: int) -> EnvState:
-    return jax.vmap(rules[0])(jax.random.split(key, num_games))
+@partial(jax.jit, static_argnums=0)
+def _begin(init: Callable, keys: Array) -> EnvState:
+    return jax.vmap(init)(keys)
 
 
 @partial(jax.jit, static_argnums=0)
-def _advance(rules: tuple, key: Array, states: EnvState, over: Array) -> tuple[EnvState, Array, Moves]:
+def _advance(move: Callable, key: Array, states: EnvState, over: Array) -> tuple[EnvState, Array, Any]:
     def step(carry, step_key):
         states, over = carry
-        keys = jax.random.split(step_key, len(over))
-        states, moves = jax.vmap(partial(_move, rules))(states, over, keys)
-        return (states, over | moves.is_last), moves
+        states, is_last, shown = jax.vmap(move)(states, over, jax.random.split(step_key, len(over)))
+        return (states, over | is_last), shown
 
-    (states, over), moves = jax.lax.scan(step, (states, over), jax.random.split(key, MOVES_PER_CALL))
-    return states, over, moves
+    (states, over), shown = jax.lax.scan(step, (states, over), jax.random.split(key, MOVES_PER_CALL))
+    return states, over, shown
 
 
-def _move(rules: tuple, state: EnvState, over: Array, key: Array) -> tuple[EnvState, Moves]:
+@functools.lru_cache(maxsize=8)
+def _mover(*rules: Callable) -> Callable:
+    """`_move` by these rules; the same function for the same rules, so that it compiles once."""
+    return partial(_move, rules)
+
+
+def _move(rules: tuple, state: EnvState, over: Array, key: Array) -> tuple[EnvState, Array, Moves]:
     """One random move of one game, and what it did."""
-    _, move, observe, legal = rules
+    move, observe, legal = rules
     choice_key, move_key = jax.random.split(key)
     mask = legal(state)
-    action = jnp.argmax(jnp.where(mask, jax.random.uniform(choice_key, mask.shape), -1.0)).astype(jnp.int32)
+    action = random_action(choice_key, mask)
     step = move(state, action, move_key)
-    has_form = not missing_fields(state)
-    current_player = state.current_player if has_form else jnp.int32(0)
-    agrees = jnp.bool_(True)
-    if has_form:
-        agrees = equal(observe(state), state.observation) & equal(mask, state.legal_action_mask)
-    return step.state, Moves(
+    after, player = step.state, state.current_player
+    moves = Moves(
         over=over,
         has_legal=mask.any(),
         action=action,
         reward=step.reward,
         discount=step.discount,
         is_last=step.is_last,
-        player=current_player,
-        next_player=step.state.current_player if has_form else current_player,
-        own_reward=step.state.rewards[current_player] if has_form else step.reward,
-        total_reward=step.state.rewards.sum() if has_form else jnp.float32(0),
-        is_same=equal(state, step.state),
-        is_same_position=equal(*(_position(each) for each in (state, step.state))),
-        is_over_after=step.state.terminated | step.state.truncated if has_form else over | step.is_last,
-        agrees=agrees | over,
+        player=player,
+        next_player=after.current_player,
+        own_reward=after.rewards[player],
+        total_reward=after.rewards.sum(),
+        is_same=equal(state, after),
+        is_same_position=equal(_position(state), _position(after)),
+        is_over_after=after.terminated | after.truncated,
+        agrees=over | equal((observe(state), mask), (state.observation, state.legal_action_mask)),
     )
+    return after, step.is_last, moves
 
 
 def _position(state: EnvState) -> list[Array]:

@@ -1,4 +1,10 @@
-"""Shogi and animal shogi; moves are written as USI has them."""
+"""Shogi and animal shogi; moves are written as USI has them: `7g7f`, `8h2b+` with a promotion, `P*5e` for a drop.
+
+A square is file (from the right) * height + rank (from the top), as the player to move sees the board. pgx's action of
+shogi is a kind of move * 81 + the square that the piece goes to: ten directions, the same with a promotion, seven
+drops. The piece comes from the first own one against the direction. An action of animal shogi is a direction or a
+drop * 12 + the square that the piece leaves, or is dropped on. There a chick that reaches the last rank becomes a hen.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -7,18 +13,29 @@ from typing import Any
 import numpy as np
 from jaxtyping import Int
 
-from muzero_jax.games import shogi_moves
 from muzero_jax.games.game import Game
 from muzero_jax.games.layout import Layout
-from muzero_jax.games.notation import Notation, Read, Write
+from muzero_jax.games.notation import Notation, as_written
 from muzero_jax.games.view import EMPTY, Squares, View
 from muzero_jax.types import EnvState
 
 SHOGI_PIECES = "P L N S B R G K +P +L +N +S +B +R".split()
 ANIMAL_SHOGI_PIECES = "C E G L H".split()  # chick, elephant, giraffe, lion, hen
+DROPS, ANIMAL_DROPS = "PLNSBRG", "CEG"
+BACK = ((0, 1), (-1, 1), (1, 1), (-1, 0), (1, 0), (0, -1), (-1, -1), (1, -1), (-1, 2), (1, 2))
+"""(files, ranks) from where a piece of shogi arrives to where it came from, by direction; the last are a knight's."""
+KNIGHTS = 8, 9
+STEPS = ((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1))
+"""(files, ranks) that a piece of animal shogi moves by, by direction."""
+RANKS = "abcdefghi"
 
 ReadState = Callable[[EnvState], tuple[np.ndarray, np.ndarray, int]]
 """state -> (the board as the player to move sees it, what both hold for dropping, 1 if the second player moves)"""
+Square = tuple[int, int]
+Move = tuple[Square | str, Square, bool]
+"""Where the piece comes from, or its letter if it is dropped; where it goes to; whether it becomes another."""
+Decode = Callable[[np.ndarray, int], Move | None]
+"""(the board, an action) -> its move, None where it leaves the board or no piece could make it"""
 
 
 def action_location(shape: tuple[int, int], num_actions: int) -> Int[np.ndarray, " A"]:
@@ -31,11 +48,65 @@ def action_location(shape: tuple[int, int], num_actions: int) -> Int[np.ndarray,
     return rank * width + (width - 1 - file)
 
 
-def notation(moves: tuple[Write, Read], shape: tuple[int, int], num_actions: int) -> Notation:
-    """USI's moves; columns are numbered from the right, rows have letters from the top."""
-    del num_actions
-    columns = [str(number + 1) for number in range(shape[1])]
-    return Notation(*moves, columns[::-1], list(shogi_moves.RANKS[: shape[0]]))
+def shogi_move(board: np.ndarray, action: int) -> Move | None:
+    """What an action of shogi means."""
+    kind, square = divmod(action, 81)
+    to = divmod(square, 9)
+    if kind >= 20:
+        return DROPS[kind - 20], to, False
+    start = _source(board, to, kind % 10)
+    return None if start is None else (start, to, kind >= 10)
+
+
+def _source(board: np.ndarray, to: Square, direction: int) -> Square | None:
+    """Where the piece that arrives from this direction comes from."""
+    files, ranks = BACK[direction]
+    for distance in range(1, 2 if direction in KNIGHTS else 9):
+        file, rank = to[0] + distance * files, to[1] + distance * ranks
+        if not (0 <= file < 9 and 0 <= rank < 9):
+            return None
+        if 0 <= board[file * 9 + rank] < len(SHOGI_PIECES):
+            return file, rank
+    return None
+
+
+def animal_shogi_move(board: np.ndarray, action: int) -> Move | None:
+    """What an action of animal shogi means."""
+    kind, square = divmod(action, 12)
+    start = divmod(square, 4)
+    if kind >= len(STEPS):
+        return ANIMAL_DROPS[kind - len(STEPS)], start, False
+    file, rank = start[0] + STEPS[kind][0], start[1] + STEPS[kind][1]
+    is_chick = board[square] == ANIMAL_SHOGI_PIECES.index("C")
+    return (start, (file, rank), bool(is_chick) and rank == 0) if 0 <= file < 3 and 0 <= rank < 4 else None
+
+
+def notation(
+    read_state: ReadState, decode: Decode, optional: str, shape: tuple[int, int], num_actions: int
+) -> Notation:
+    """USI's moves; columns are numbered from the right, rows have letters from the top.
+
+    optional: the plus sign where a promotion is no choice, so that it may be left out; else empty.
+    """
+    ranks, files = shape
+
+    def named(square: Square, turn: int) -> str:
+        file, rank = (files - 1 - square[0], ranks - 1 - square[1]) if turn else square
+        return f"{file + 1}{RANKS[rank]}"
+
+    def write(state: EnvState, action: int) -> str:
+        board, _, turn = read_state(state)
+        move = decode(board, int(action))
+        if move is None:
+            return f"?{action}"
+        start, to, promotes = move
+        origin = f"{start}*" if isinstance(start, str) else named(start, turn)
+        return origin + named(to, turn) + "+" * promotes
+
+    square = f"[1-{files}][a-{RANKS[ranks - 1]}]"
+    form = f"([a-z]\\*|{square}){square}\\+?"
+    read = as_written(write, num_actions, form, like="7g7f, 8h2b+ or P*5e", optional=optional)
+    return Notation(write, read, [str(files - file) for file in range(files)], list(RANKS[:ranks]))
 
 
 def _view(read: ReadState, shape: tuple[int, int], letters: Sequence[str]) -> View:
@@ -66,16 +137,16 @@ def _read_animal_shogi(state: Any) -> tuple[np.ndarray, np.ndarray, int]:
     return np.asarray(state._board), np.asarray(state._hand), int(state._turn)
 
 
-def _game(
-    name: str, title: str, goal: str, read: ReadState, moves: Callable[..., tuple[Write, Read]], view: View
-) -> Game:
-    def seen_by_player(state: EnvState) -> tuple[np.ndarray, int]:
-        board, _, turn = read(state)
-        return board, turn
-
-    written = partial(notation, moves(seen_by_player))
+def _game(name: str, title: str, goal: str, read: ReadState, decode: Decode, view: View, optional: str = "") -> Game:
     return Game(
-        name, title, goal, layout=Layout(action_location), notation=written, view=view, protocol="usi", sgf_number=8
+        name,
+        title,
+        goal,
+        layout=Layout(action_location),
+        notation=partial(notation, read, decode, optional),
+        view=view,
+        protocol="usi",
+        sgf_number=8,
     )
 
 
@@ -84,7 +155,7 @@ SHOGI = _game(
     "Shogi",
     "Checkmate the other king. Instead of moving, you may drop a piece that you captured.",
     _read_shogi,
-    shogi_moves.shogi,
+    shogi_move,
     _view(_read_shogi, (9, 9), SHOGI_PIECES),
 )._replace(variant="shogi")
 ANIMAL_SHOGI = _game(
@@ -92,6 +163,7 @@ ANIMAL_SHOGI = _game(
     "Animal shogi",
     "Capture the other lion, or bring yours safely to the far row. You may drop pieces that you captured.",
     _read_animal_shogi,
-    shogi_moves.animal_shogi,
+    animal_shogi_move,
     _view(_read_animal_shogi, (4, 3), ANIMAL_SHOGI_PIECES),
+    optional="+",
 )._replace(variant="dobutsu")

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from muzero_jax.types import Afterstate, Chance, Environment, EnvState, Step
+from muzero_jax.types import Afterstate, Environment, EnvState, Step
 
 FIELDS = ("current_player", "legal_action_mask", "terminated", "truncated", "rewards", "observation")
 
@@ -49,9 +49,15 @@ class Seated(NamedTuple):
         return getattr(self.state, name)
 
 
+def in_form(environment: Environment) -> Environment:
+    """The environment itself if its states have pgx's form, else `seated` and `final`."""
+    lacks = missing_fields(jax.eval_shape(environment.init, jax.random.key(0)))
+    return final(seated(environment)) if lacks else environment
+
+
 def seated(environment: Environment) -> Environment:
     """The environment with states in pgx's form. Who is to move follows from the sign of the discount."""
-    num_players, chance = environment.num_players, environment.chance
+    num_players = environment.num_players
 
     def seat(state: EnvState, player: Array, rewards: Array, terminated: Array, truncated: Array) -> Seated:
         legal, observation = environment.legal(state), environment.observe(state)
@@ -67,24 +73,8 @@ def seated(environment: Environment) -> Environment:
         goes_on = jnp.bool_(False)
         return seat(environment.init(key), jnp.int32(0), jnp.zeros(num_players), goes_on, goes_on)
 
-    def move(before: Seated, action: Array, key: Array | None = None) -> Step:
-        return follow(before, environment.move(before.state, action, key))
-
-    return environment._replace(
-        init=init,
-        move=move,
-        observe=lambda state: state.observation,
-        legal=lambda state: state.legal_action_mask,
-        chance=chance and _seated_chance(chance, follow),
-    )
-
-
-def _seated_chance(chance: Chance, follow: Callable[[Seated, Any], Any]) -> Chance:
-    """Chance of seated states; `follow` gives what a move leads to its seat."""
-    return chance._replace(
-        move=lambda before, action: follow(before, chance.move(before.state, action)),
-        probabilities=lambda state: chance.probabilities(state.state),
-        resolve=lambda before, outcome: follow(before, chance.resolve(before.state, outcome)),
+    return _followed(environment, follow, own=lambda state: state.state)._replace(
+        init=init, observe=lambda state: state.observation, legal=lambda state: state.legal_action_mask
     )
 
 
@@ -92,45 +82,49 @@ def final(environment: Environment) -> Environment:
     """The environment in which a finished game stays as it is, is worth nothing more and calls every action legal.
 
     A game that a time limit ended is over for matches and play too, so its state counts as terminated. Its discount,
-    which learning reads, is the move's own.
+    which learning reads, is the move's own. Chance does nothing once the game is over.
     """
-
-    def move(before: EnvState, action: Array, key: Array | None = None) -> Step:
-        step = _settled(before, environment.move(before, action, key))
-        return step if step.outcome is None else step._replace(outcome=jnp.where(before.terminated, -1, step.outcome))
-
-    chance = environment.chance and _final_chance(environment.chance)
-    return environment._replace(
-        move=move, legal=lambda state: environment.legal(state) | state.terminated, chance=chance
-    )
-
-
-def _final_chance(chance: Chance) -> Chance:
-    """Chance that does nothing once the game is over."""
-
-    def move(before: EnvState, action: Array) -> Afterstate:
-        after = chance.move(before, action)
-        waits = after.awaits_chance & ~before.terminated
-        return _settled(before, after, waits)._replace(awaits_chance=waits)
+    chance = environment.chance
 
     def probabilities(state: EnvState) -> Array:
-        return jnp.where(state.terminated, 1 / chance.num_outcomes, chance.probabilities(state))
+        return jnp.where(state.terminated, 1 / chance.num_outcomes, chance.probabilities(state))  # type: ignore
 
-    def resolve(before: EnvState, outcome: Array) -> Step:
-        return _settled(before, chance.resolve(before, outcome))
-
-    return chance._replace(move=move, probabilities=probabilities, resolve=resolve)
+    settled = _followed(environment, _settled)._replace(legal=lambda state: environment.legal(state) | state.terminated)
+    return settled._replace(chance=settled.chance and settled.chance._replace(probabilities=probabilities))
 
 
-def _settled(before: EnvState, moved: Moved, waits: Array | bool = False) -> Moved:
+def _followed(environment: Environment, follow: Callable, own: Callable = lambda state: state) -> Environment:
+    """The environment, each of whose moves goes through `follow(state before, what the move leads to)`.
+
+    `own` is the state that the environment's own functions read.
+    """
+
+    def after(function: Callable) -> Callable:
+        return lambda before, *arguments: follow(before, function(own(before), *arguments))
+
+    listed = environment.chance
+    chance = listed and listed._replace(
+        move=after(listed.move),
+        probabilities=lambda state: listed.probabilities(own(state)),
+        resolve=after(listed.resolve),
+    )
+    return environment._replace(move=after(environment.move), chance=chance)
+
+
+def _settled(before: EnvState, moved: Moved) -> Moved:
     """The same move with an end that is final: it is nothing where the game was over before it.
 
-    Where chance acts next (`waits`) a time limit ends the game only after it.
+    Where chance acts next, a time limit ends the game only after it.
     """
-    over = before.terminated
+    over, waits = before.terminated, jnp.bool_(False)
+    if isinstance(moved, Afterstate):
+        waits = moved.awaits_chance & ~over
+        moved = moved._replace(awaits_chance=waits)
+    elif moved.outcome is not None:
+        moved = moved._replace(outcome=jnp.where(over, -1, moved.outcome))
     unchanged = with_fields(before, rewards=jnp.zeros_like(before.rewards))
     state = jax.tree.map(partial(jnp.where, over), unchanged, moved.state)
-    ended = (state.terminated | state.truncated) & jnp.logical_not(waits)
+    ended = (state.terminated | state.truncated) & ~waits
     state = with_fields(state, terminated=ended, legal_action_mask=state.legal_action_mask | ended)
     reward, discount = (jnp.where(over, 0.0, number) for number in (moved.reward, moved.discount))
     return moved._replace(state=state, reward=reward, discount=discount, is_last=moved.is_last | over)

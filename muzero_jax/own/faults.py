@@ -13,17 +13,8 @@ from typing import Any
 
 import jax
 
-LONGEST_MESSAGE = 200
-"""Characters of an exception's message; a line of JAX's may be longer."""
-LONGEST_VALUE = 80
-"""Characters of a value that a sentence shows."""
-ASKS_FOR_A_VALUE = (
-    jax.errors.ConcretizationTypeError,  # also what `if` and `while` raise
-    jax.errors.NonConcreteBooleanIndexError,
-    jax.errors.TracerArrayConversionError,
-    jax.errors.TracerIntegerConversionError,
-)
-"""The errors that JAX raises where code that it compiles asks what an array holds."""
+LONGEST = 80
+"""Characters of a value that a sentence shows; of an exception's message 200, as a line of JAX's may be longer."""
 _INSTALLED = "site-packages"
 _NOT_THEIRS = (str(Path(__file__).parent.parent) + os.sep, sysconfig.get_paths()["stdlib"] + os.sep, "<frozen")
 
@@ -45,12 +36,30 @@ def guarded(function: Callable, what: str) -> Callable:
     return call
 
 
+def traced(name: str, function: Callable, *arguments: Any) -> Any:
+    """The shapes of `function(*arguments)`; raises Fault, which calls it `name`, if it cannot be traced."""
+    return guarded(jax.eval_shape, name)(lambda *inputs: function(*inputs), *arguments)
+
+
+def require(what: str, given: Any, kind: str) -> None:
+    """Raises Fault if an array is not of this kind: its dtype and shape, such as `float32[3, 9]`."""
+    if kind_of(given) != kind:
+        raise Fault(f"{what} must be {kind}, but is {kind_of(given)}")
+
+
+def kind_of(value: Any) -> str:
+    """The dtype and shape of an array; else the name of a type."""
+    if hasattr(value, "dtype"):
+        return f"{value.dtype}{list(value.shape)}"
+    return "missing" if value is None else f"a {type(value).__name__}"
+
+
 def describe(error: BaseException, what: str) -> str:
     """The sentence for an exception that `what` raised; a Fault has its own."""
     if isinstance(error, Fault):
         return str(error)
     text = error.msg if isinstance(error, SyntaxError) else first_line(error)
-    message = f": {text[:LONGEST_MESSAGE].rstrip('.')}" if text else ""
+    message = f": {text[:200].rstrip('.')}" if text else ""
     place = _place(error)
     remedy = _remedy(error) or ("correct it there" if place else "correct it")
     return f"{what} raised {type(error).__name__}{message}{place}; {remedy}"
@@ -71,14 +80,14 @@ def _place(error: BaseException) -> str:
 
 
 def _remedy(error: BaseException) -> str:
-    if isinstance(error, ASKS_FOR_A_VALUE):
-        return "it is compiled, so write jnp.where or jax.lax in place of Python's if, for and while on arrays"
     if isinstance(error, jax.errors.UnexpectedTracerError):
         return "it is compiled, so keep no array outside of what it returns"
+    if isinstance(error, (jax.errors.JAXTypeError, jax.errors.JAXIndexError)):  # what asks for the value of an array
+        return "it is compiled, so write jnp.where or jax.lax in place of Python's if, for and while on arrays"
     return ""
 
 
-def shown(value: Any, longest: int = LONGEST_VALUE) -> str:
+def shown(value: Any, longest: int = LONGEST) -> str:
     """The value as one line of a sentence, without what a terminal would take for an order; cut off where too long."""
     text = " ".join(str(value).split())
     text = "".join(character if character.isprintable() else "?" for character in text[: longest + 1])

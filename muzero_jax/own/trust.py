@@ -21,8 +21,6 @@ from muzero_jax.own import python_file
 from muzero_jax.own.faults import shown
 from muzero_jax.own.files import write_whole
 
-REMEDY = "add --trust-code (in Python: trust_code=True)"
-
 
 class Trust(NamedTuple):
     """The user's consent to run code in this call; by default none."""
@@ -43,16 +41,21 @@ def check(files: Iterable[str], source: str | Path, trust: Trust) -> None:
     A file that does not exist passes: whoever loads it says so.
     """
     for file in files:
+        name = shown(file, longest=1000)  # a stranger's
         if not python_file.is_path(file):
-            raise ValueError(f"{source} names {_text(file)} as code, but it is no Python file (.py); it is not run")
+            raise ValueError(f"{source} names {name} as code, but it is no Python file (.py); it is not run")
         try:
             path, is_there = Path(file).resolve(), Path(file).exists()
         except (OSError, ValueError) as error:  # too long, or of characters that no name has
-            raise ValueError(f"{source} names {_text(file)} as code, which no file is called; mend that") from error
+            raise ValueError(f"{source} names {name} as code, which no file is called; mend that") from error
         if trust.all_code or path in {Path(name).resolve() for name in trust.named} or not is_there:
             continue
         if not (path.is_file() and _note_of(path).exists()):
-            raise ValueError(_refusal(path, source))
+            name = shown(path, longest=1000)
+            what = f"{source} would run the Python file {name}, with which you never trained"
+            if any(_notes().glob(f"{_path_hash(path)}-*")):
+                what = f"{name} has changed since you trained with it, and {source} would run it"
+            raise ValueError(f"{what}; read it, then add --trust-code (in Python: trust_code=True)")
 
 
 def note(files: Iterable[str]) -> str | None:
@@ -66,18 +69,6 @@ def note(files: Iterable[str]) -> str | None:
             reason = getattr(error, "strerror", None) or error
             return f"{path} cannot be noted as yours ({reason}); commands that load this run will want --trust-code"
     return None
-
-
-def _text(path: str | Path) -> str:
-    """A path of a stranger's in a sentence."""
-    return shown(path, longest=1000)
-
-
-def _refusal(path: Path, source: str | Path) -> str:
-    name = _text(path)
-    if any(_notes().glob(f"{_path_hash(path)}-*")):
-        return f"{name} has changed since you trained with it, and {source} would run it; read it, then {REMEDY}"
-    return f"{source} would run the Python file {name}, with which you never trained; read it, then {REMEDY}"
 
 
 def _note_of(path: Path) -> Path:

@@ -2,7 +2,6 @@
 
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import pytest
 
@@ -12,7 +11,6 @@ from muzero_jax.apps.play.web_session import WebGame
 from muzero_jax.games import catalogue
 from muzero_jax.games.environment import environment_of
 from muzero_jax.games.game import Game
-from muzero_jax.games.notation import ACTION
 from tests.reference.play import fake_thinker
 
 
@@ -92,13 +90,3 @@ def test_it_has_a_page_of_text_in_the_browser_and_no_choice_of_size(environment)
     assert (state["board"], state["text"], state["legal"]) == ("plain", " . . 1", ["0", "1"])
     with pytest.raises(ValueError, match="row has no board of size 4, but one size; leave the board size out"):
         environment_of(ROW, board_size=4)
-
-
-def test_action_numbers_replace_a_games_moves_and_nothing_else_of_its_notation():
-    shape, num_actions = (3, 3), 10
-    standard = catalogue.find("hex").notation(shape, num_actions)
-    environment = environment_of(catalogue.find("hex"), board_size=3)
-    numbers = catalogue.make_notation(environment, ACTION)
-    state = environment.init(jax.random.key(0))
-    assert (standard.write(state, 9), numbers.write(state, 9)) == ("swap-pieces", "9")
-    assert numbers[2:] == standard[2:] == (["a", "b", "c"], ["1", "2", "3"], None, 9, None)

@@ -10,7 +10,7 @@ import pgx
 import pytest
 
 from muzero_jax.games import minatar
-from muzero_jax.games.catalogue import game_of, make_notation, needs_key
+from muzero_jax.games.catalogue import game_of, needs_key
 from muzero_jax.games.environment import make_environment
 
 NAMES = tuple(minatar.GAMES_OF_MINATAR)
@@ -76,12 +76,10 @@ def test_breakout_ends_where_the_ball_is_lost():
 
 
 @each_game
-def test_moves_have_words_and_positions_a_picture(name):
+def test_positions_have_a_picture(name):
     environment = make_environment(f"minatar-{name}")
-    notation, state = make_notation(environment), environment.init(jax.random.key(0))
+    state = environment.init(jax.random.key(0))
     assert needs_key(environment) and environment.chance is None and environment.num_players == 1
-    for action in range(environment.num_actions):
-        assert notation.read(state, notation.write(state, action)) == action
     picture = game_of(environment).view.squares(state)
     signs = minatar.GAMES_OF_MINATAR[name][2]
     assert len(signs) == pgx.make(f"minatar-{name}").observation_shape[-1]

@@ -20,7 +20,7 @@ def test_cartpole_moves_as_gymnax_moves_it():
     state = environment.init(jax.random.key(0))
     for index in range(30):
         key = jax.random.key(index)
-        observation, _, reward, terminated, _ = theirs.step_env(key, state.inner, action, params)
+        observation, _, reward, terminated, _ = theirs.step_env(key, state.state, action, params)
         step = move(state, action, key)
         np.testing.assert_allclose(step.state.observation, observation, rtol=1e-5)
         assert (step.reward, step.is_last) == (reward, terminated)
@@ -34,7 +34,7 @@ def test_cartpole_moves_as_gymnax_moves_it():
 def test_a_time_limit_of_gymnax_is_no_end_by_the_rules():
     environment = make_environment("gymnax:CartPole-v1", gamma=0.9)
     state = environment.init(jax.random.key(0))
-    late = state._replace(inner=state.inner.replace(time=499))
+    late = state._replace(state=state.state.replace(time=499))
     step = environment.move(late, jnp.int32(0), jax.random.key(1))
     assert step.is_last and step.discount == np.float32(0.9) and step.reward == 1
 
@@ -45,65 +45,43 @@ def test_a_maze_of_jumanji_ends_at_its_target_or_is_cut_off():
     state = environment.init(jax.random.key(0))
     me, target, walls = state.observation[:20], state.observation[20:40], state.observation[40:]
     assert state.observation.dtype == bool and (me.sum(), target.sum()) == (2, 2), "a row and a column, one-hot"
-    np.testing.assert_array_equal(walls.reshape(10, 10), state.inner.walls)
-    np.testing.assert_array_equal(state.legal_action_mask, state.inner.action_mask)
+    np.testing.assert_array_equal(walls.reshape(10, 10), state.state.walls)
+    np.testing.assert_array_equal(state.legal_action_mask, state.state.action_mask)
     action = jnp.int32(np.flatnonzero(state.legal_action_mask)[0])
-    there, _ = theirs.step(state.inner, action)
-    at_target = state._replace(inner=state.inner.replace(target_position=there.agent_position))
+    there, _ = theirs.step(state.state, action)
+    at_target = state._replace(state=state.state.replace(target_position=there.agent_position))
     won = move(at_target, action, jax.random.key(1))
     assert (won.reward, won.discount, won.is_last) == (1, 0, True)
-    late = state._replace(inner=state.inner.replace(step_count=jnp.int32(99)))
+    late = state._replace(state=state.state.replace(step_count=jnp.int32(99)))
     cut = move(late, action, jax.random.key(1))
     assert (cut.reward, cut.discount, cut.is_last) == (0, np.float32(0.9), True)
-    at_last = late._replace(inner=at_target.inner.replace(step_count=jnp.int32(99)))
+    at_last = late._replace(state=at_target.state.replace(step_count=jnp.int32(99)))
     assert move(at_last, action, jax.random.key(1)).discount == 0, "it came there in time"
 
 
-def test_chance_of_jumanji_follows_the_moves_key_alone():
+def test_chance_of_jumanji_follows_the_moves_key_alone_and_tiles_are_planes_of_bools():
     environment = make_environment("jumanji:Game2048-v1")
     assert needs_key(environment)
     state = environment.init(jax.random.key(0))
+    assert (environment.observation_shape, state.observation.dtype) == ((4, 4, 18), bool)
+    np.testing.assert_array_equal(state.observation.argmax(-1), state.state.board)
     action = jnp.int32(np.flatnonzero(state.legal_action_mask)[0])
     move = jax.jit(environment.move)
     boards = {np.asarray(move(state, action, jax.random.key(seed)).state.observation).tobytes() for seed in range(12)}
     assert len(boards) > 3
-    forged = state._replace(inner=state.inner.replace(key=jax.random.key(7)))
+    forged = state._replace(state=state.state.replace(key=jax.random.key(7)))
     one, other = (move(x, action, jax.random.key(1)).state.observation for x in (state, forged))
     np.testing.assert_array_equal(one, other)
-
-
-def test_tiles_of_jumanjis_2048_are_planes_of_bools():
-    environment = make_environment("jumanji:Game2048-v1")
-    state = environment.init(jax.random.key(0))
-    board = jnp.array([[0, 1, 2, 17], [0, 0, 0, 0], [3, 0, 0, 0], [0, 0, 0, 11]])
-    assert (environment.observation_shape, state.observation.dtype) == ((4, 4, 18), bool)
-    np.testing.assert_array_equal(state.observation.argmax(-1), state.inner.board)
-    assert outside.seen([(board, 18)])[0, 3, 17] and outside.seen([(board, 18)]).sum() == 16, "the highest tile has one"
 
 
 @pytest.mark.parametrize(("name", "shape"), [("FrozenLake-misc", (16,)), ("FourRooms-misc", (4, 12))])
 def test_whole_numbers_of_gymnax_are_one_hot(name, shape):
     environment, (theirs, params) = make_environment(f"gymnax:{name}"), gymnax.make(name)
     state, action, key = environment.init(jax.random.key(3)), jnp.int32(1), jax.random.key(4)
-    numbers, *_ = theirs.step_env(key, state.inner, action, params)
+    numbers, *_ = theirs.step_env(key, state.state, action, params)
     shown = environment.move(state, action, key).state.observation
     assert (environment.observation_shape, shown.dtype) == (shape, bool)
     np.testing.assert_array_equal(shown, jax.nn.one_hot(numbers, shape[-1]))
-
-
-def test_a_floating_point_view_of_gymnax_stays_one_though_its_bounds_are_whole_numbers():
-    environment = make_environment("gymnax:Catch-bsuite")
-    assert environment.observation_shape == (10, 5)
-    assert environment.init(jax.random.key(0)).observation.dtype == jnp.float32
-
-
-def test_a_vertex_of_jumanji_without_a_colour_is_all_zeros():
-    environment = make_environment("jumanji:GraphColoring-v1")
-    state = environment.init(jax.random.key(0))
-    colours = state.inner.colors
-    assert (colours == -1).all() and state.observation.dtype == bool
-    step = environment.move(state, jnp.int32(4), jax.random.key(1))
-    assert step.state.observation.sum() == state.observation.sum() + 1, "one vertex has a colour"
 
 
 def test_several_parts_of_a_view_become_one_array():
@@ -114,32 +92,31 @@ def test_several_parts_of_a_view_become_one_array():
     mixed = outside.seen([(jnp.array([True, False]), None), (jnp.array([0.5]), None), (jnp.array(100), 101)])
     assert mixed.dtype == jnp.float32 and mixed.tolist() == [1, 0, 0.5, 100], "a hundred values are a number"
     assert outside.seen([(jnp.zeros((4, 5, 2)), None)]).shape == (4, 5, 2)
+    assert outside.num_values(-1, 2) == 3 and outside.num_values(-2, 2) is None
+    none_and_last = outside.seen([(jnp.array([-1, 2]), 3)])
+    assert none_and_last.tolist() == [[False] * 3, [False, False, True]], "-1 is none of the values"
 
 
 @pytest.mark.parametrize(
-    ("name", "sentence"),
+    ("name", "says"),
     [
-        ("gymnax:CartPol", "gymnax has no environment 'CartPol' (did you mean CartPole-v1"),
+        ("gymnax:CartPol", "did you mean CartPole-v1"),
         ("gymnax:Pendulum-v1", "its actions are Box"),
-        ("jumanji:Mazz", "jumanji has no environment 'Mazz' (did you mean Maze-v0"),
+        ("jumanji:Mazz", "did you mean Maze-v0"),
         ("jumanji:RubiksCube-v0", "its actions are of kind MultiDiscreteArray"),
     ],
 )
-def test_what_does_not_fit_is_refused_in_a_sentence(name, sentence):
-    with pytest.raises(ValueError) as error:
+def test_what_does_not_fit_is_refused(name, says):
+    with pytest.raises(ValueError, match=says):
         make_environment(name)
-    assert sentence in str(error.value) and "\n" not in str(error.value)
 
 
-def test_a_step_that_cannot_be_compiled_is_refused_in_a_sentence(monkeypatch):
+def test_a_step_that_cannot_be_compiled_or_a_library_that_is_missing_is_refused(monkeypatch):
     cartpole = type(gymnax.make("CartPole-v1")[0])
     monkeypatch.setattr(cartpole, "step_env", lambda self, key, state, action, params: 1 / 0)
-    with pytest.raises(ValueError, match="gymnax:CartPole-v1 cannot be trained .ZeroDivisionError: division by zero"):
+    with pytest.raises(ValueError, match="gymnax:CartPole-v1 cannot be trained .ZeroDivisionError"):
         make_environment("gymnax:CartPole-v1")
-
-
-def test_a_library_that_is_not_installed_is_named_with_the_way_to_install_it(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "gymnax", None)
     monkeypatch.delitem(__import__("sys").modules, "muzero_jax.games.gymnax_games", raising=False)
-    with pytest.raises(ValueError, match="needs the package gymnax, which is not installed; pip install gymnax six"):
+    with pytest.raises(ValueError, match="pip install gymnax six"):
         make_environment("gymnax:CartPole-v1")

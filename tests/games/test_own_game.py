@@ -1,7 +1,6 @@
 """A game of one's own in one file: what `make()` may return, and a sentence for whatever is wrong with the file."""
 
 import textwrap
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -13,12 +12,13 @@ from muzero_jax.apps.evaluation.opponents import random_player
 from muzero_jax.apps.evaluation.rollout_mcts import rollout_mcts
 from muzero_jax.apps.play import drawing
 from muzero_jax.apps.play.position import new_game
+from muzero_jax.games import random_play, states
 from muzero_jax.games.catalogue import game_of, make_notation
 from muzero_jax.games.own_game import load_environment
-
-NIM = Path(__file__).parent.parent.parent / "examples" / "nim.py"
+from muzero_jax.games.random_play import Moves
 
 CHECKS = "from tests.apps.check.test_environment "
+PIG = "from examples import pig\nclass make(pig.Pig):\n    {}"
 
 
 @pytest.fixture
@@ -49,11 +49,8 @@ PASSING = """
 """
 
 
-# --- what make() may return -------------------------------------------------------------------------------------------
-
-
 def test_rules_in_pgxs_form_make_a_game_that_is_named_after_the_file(write):
-    path = write("from tests.apps.check.test_environment import Heap as make", "last_stone.py")
+    path = write(CHECKS + "import Heap as make", "last_stone.py")
     environment = load_environment(path)
     assert (environment.name, game_of(environment).title) == ("last_stone", "Last stone")
     assert (environment.num_actions, environment.observation_shape, environment.num_players) == (2, (1,), 2)
@@ -62,9 +59,7 @@ def test_rules_in_pgxs_form_make_a_game_that_is_named_after_the_file(write):
 
 
 def test_a_name_of_the_catalogue_does_not_lend_a_file_its_drawing(write):
-    environment = load_environment(
-        write("from tests.apps.check.test_environment import Heap as make", "tic_tac_toe.py")
-    )
+    environment = load_environment(write(CHECKS + "import Heap as make", "tic_tac_toe.py"))
     assert drawing.plain(drawing.draw(new_game(environment), make_notation(environment))) == " 5"
 
 
@@ -73,13 +68,6 @@ def test_turns_that_do_not_always_alternate_have_no_constant_discount(write):
     assert environment.discount is None
     with pytest.raises(ValueError, match="turns do not always alternate in mine, so no constant discount fits"):
         environment.constant_discount  # noqa: B018
-
-
-def test_a_game_for_one_has_a_positive_discount(write):
-    path = write("""
-        from tests.apps.check.test_environment import AlwaysRewarded as make
-    """)
-    assert load_environment(path, gamma=0.9).discount == 0.9
 
 
 def test_a_game_record_brings_its_title_its_notation_and_its_drawing(write):
@@ -144,6 +132,8 @@ def test_a_game_that_a_time_limit_ends_is_over_for_play_and_keeps_its_discount_f
     step = environment.move(environment.init(jax.random.key(0)), jnp.int32(1))
     assert (step.discount, step.is_last, step.state.terminated) == (-1.0, True, True)
     assert new_game(environment).play(1).result == "a draw"
+    own_legal = states.final(environment._replace(legal=lambda state: jnp.zeros(2, bool)))
+    assert own_legal.legal(step.state).all(), "searches go on from there, and ask what is legal"
 
 
 def test_a_game_may_draw_from_its_key_and_then_matches_give_it_one(write):
@@ -165,23 +155,6 @@ def test_a_game_may_draw_from_its_key_and_then_matches_give_it_one(write):
     assert match.advance(None, None, jax.random.key(0), games, 64).states.terminated.all()
 
 
-def test_chance_that_is_listed_badly_is_told_when_the_file_is_loaded(write):
-    text = """
-        from examples import pig
-
-        class make(pig.Pig):
-            {change}
-    """
-    with pytest.raises(ValueError, match="chance.move raised ValueError: too many values to unpack"):
-        load_environment(write(text.format(change="def move(self, state, action): return state")))
-    with pytest.raises(ValueError, match=r"chance.probabilities gives float32\[6\], but must give float32\[3\]"):
-        load_environment(
-            write(text.format(change="probabilities = lambda self, state: __import__('jax').numpy.ones(6)"))
-        )
-    with pytest.raises(ValueError, match="chance.resolve raised TypeError"):
-        load_environment(write(text.format(change="resolve = lambda self, state: state")))
-
-
 def test_an_environment_of_pgx_is_such_an_object_and_meets_rollout_mcts(write):
     """The catalogue's states lose their observation in rollouts; those of a file keep it, as its rules may read it."""
     environment = load_environment(write("import pgx\ndef make(): return pgx.make('tic_tac_toe')"))
@@ -191,11 +164,8 @@ def test_an_environment_of_pgx_is_such_an_object_and_meets_rollout_mcts(write):
     assert not look(jax.random.key(0)).policy[:, 4].any()
 
 
-# --- loading ----------------------------------------------------------------------------------------------------------
-
-
 def test_a_file_that_has_not_changed_gives_the_same_functions_and_one_that_has_gives_others(write):
-    path = write("from tests.apps.check.test_environment import Heap as make")
+    path = write(CHECKS + "import Heap as make")
     first = load_environment(path)
     assert load_environment(path) is first
     write("from tests.apps.check.test_environment import Heap\nclass make(Heap):\n    num_players = 2")
@@ -205,61 +175,46 @@ def test_a_file_that_has_not_changed_gives_the_same_functions_and_one_that_has_g
 @pytest.mark.parametrize(
     "text, says",
     [
-        ("x = 1", "defines no function make; define it there"),
-        ("make = 3", "defines no function make"),
-        ("def make(): return 3", "returns an object of type int; let it return an Environment, a Game, or an object"),
-        ("def make(): pass", "returns None; let it return"),
-        ("import no_such_package", "raised ModuleNotFoundError: No module named 'no_such_package' (FILE:1)"),
-        ("x = 1\nmake = (", "raised SyntaxError: '(' was never closed (FILE:2); correct it there"),
-        ("def make():\n    return 1 / 0", "make of FILE raised ZeroDivisionError: division by zero (FILE:2)"),
-        ("import sys\nsys.exit(3)", "raised SystemExit: 3 (FILE:2)"),
-        (
-            CHECKS + "import Heap\nclass make(Heap):\n    def mask(self, stones):\n        1 / 0",
-            "the game of FILE raised ZeroDivisionError: division by zero (FILE:4)",
-        ),
-        (
-            "from tests.apps.check.test_environment import NoTruncated as make",
-            "init of FILE makes has no current_player; give it",
-        ),
-        (
-            "from tests.apps.check.test_environment import FloatStones as make",
-            "FILE: the state's stones is int32[] after init but float32[] after a move",
-        ),
-        (
-            "from tests.apps.check.test_environment import Heap\nclass make(Heap):\n    num_players = 3",
-            "is a game for 3 players, but only one or two can be trained",
-        ),
+        ("x = 1", "defines no function make"),
+        ("def make(): return 3", "returns an object of type int"),
+        ("def make(): pass", "returns None"),
+        ("import no_such_package", r"ModuleNotFoundError: No module named 'no_such_package' .FILE:1."),
+        ("x = 1\nmake = (", "SyntaxError: .* .FILE:2.; correct it there"),
+        ("def make():\n    return 1 / 0", "make of FILE raised ZeroDivisionError: division by zero .FILE:2."),
+        (CHECKS + "import Heap\nclass make(Heap):\n    def mask(self, stones):\n        1 / 0", "ZeroDivision.*FILE:4"),
+        (CHECKS + "import NoTruncated as make", "FILE makes has no current_player"),
+        (CHECKS + "import FloatStones as make", "FILE: the state's stones is int32.* after init but float32"),
+        (CHECKS + "import Heap\nclass make(Heap):\n    num_players = 3", "FILE is a game for 3 players"),
         (
             "from muzero_jax.games.game import Game\ndef make(): return Game('no_game', 'None')",
-            "the game of FILE raised ",
+            "the game of FILE raised",
+        ),
+        (PIG.format("def move(self, state, action): return state"), "chance.move raised ValueError: .* unpack"),
+        (
+            PIG.format("probabilities = lambda self, state: __import__('jax').numpy.ones(6)"),
+            "probabilities .* float32.6",
         ),
     ],
 )
 def test_a_file_that_holds_no_game_is_one_sentence_that_names_it(write, text, says):
     path = write(text)
-    with pytest.raises(ValueError) as error:
+    with pytest.raises(ValueError, match=says.replace("FILE", path)) as error:
         load_environment(path)
-    assert says.replace("FILE", path) in str(error.value) and path in str(error.value)
-    assert "\n" not in str(error.value)
+    assert path in str(error.value) and "\n" not in str(error.value)
 
 
-def test_a_missing_file_or_folder_is_one_sentence(tmp_path):
-    with pytest.raises(ValueError, match="cannot read .*nowhere.py .No such file or directory.; name a"):
-        load_environment(str(tmp_path / "nowhere.py"))
-    (tmp_path / "folder.py").mkdir()
-    with pytest.raises(ValueError, match="Is a directory"):
-        load_environment(str(tmp_path / "folder.py"))
-    (tmp_path / "bytes.py").write_bytes(b"\xff\xfe")
-    with pytest.raises(ValueError, match="codec can't decode byte"):
-        load_environment(str(tmp_path / "bytes.py"))
-
-
-def test_what_an_environment_decides_itself_cannot_be_asked_for(write):
+@pytest.mark.parametrize("options, flag", [({"board_size": 4}, "--board-size"), ({"gamma": 0.9}, "--targets.discount")])
+def test_what_an_environment_decides_itself_cannot_be_asked_for(write, options, flag):
     path = write("from tests.reference.nim import make_nim\ndef make(): return make_nim(9)")
     assert load_environment(path).name == "nim"
-    with pytest.raises(ValueError, match="returns an Environment, which decides that itself; leave --board-size out"):
-        load_environment(path, board_size=4)
-    with pytest.raises(ValueError, match="leave --targets.discount out"):
-        load_environment(path, gamma=0.9)
-    with pytest.raises(ValueError, match="has no board of size 4, but one size"):
-        load_environment(str(NIM), board_size=4)
+    with pytest.raises(ValueError, match=f"leave {flag} out"):
+        load_environment(path, **options)
+
+
+def test_the_mean_return_is_of_whole_games_or_there_is_none():
+    """A game of two points in two moves, and one of a point a move that is broken off after three or ends there."""
+    over = np.array([[False, False], [False, False], [True, False]])
+    for last, mean in ((True, 2.5), (False, None)):
+        is_last = np.array([[False, False], [True, False], [True, last]])
+        moves = Moves(**dict.fromkeys(Moves._fields))._replace(over=over, reward=np.ones((3, 2)), is_last=is_last)
+        assert random_play.mean_return(moves) == mean, "those that end early are no fair sample"

@@ -354,7 +354,7 @@ def test_dynamics_learns_from_the_observation_and_the_reward_and_from_no_judgeme
 
 def test_numbers_cannot_be_imagined_as_bits():
     environment = BOARD._replace(observe=lambda state: jnp.zeros((3, 3, 2)))
-    with pytest.raises(ValueError, match="choose --network.kind mlp or tower"):
+    with pytest.raises(ValueError, match="--network.kind"):
         networks.make_model(
             environment,
             Support(-1.0, 1.0, 3),

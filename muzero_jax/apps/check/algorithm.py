@@ -3,7 +3,7 @@
 Each stage of the record is named where it fails, and what it returns is looked at while it is traced.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -17,9 +17,8 @@ from muzero_jax.algorithm import Algorithm
 from muzero_jax.apps.check.model import QUICKLY, disturbed
 from muzero_jax.learning import unroll
 from muzero_jax.learning.targets import alive_frames
-from muzero_jax.networks.contract import traced
 from muzero_jax.ops.devices import make_mesh, shard_map
-from muzero_jax.own.faults import Fault, guarded
+from muzero_jax.own.faults import Fault, guarded, require, traced
 from muzero_jax.run import program
 from muzero_jax.training import train_iteration
 from muzero_jax.types import SearchOutput, TrainState, Transition
@@ -29,6 +28,10 @@ CLOSE = 1e-4
 """The difference that equal losses may have, as a share of 1 plus their size."""
 PLAIN = "init_actor init_learner init_replay make_simulator rollout sample gather reanalyze make_batch augment loss"
 """Stages of which only failures are told."""
+Looked = dict[str, tuple[Any, str]]
+"""Arrays that a stage returned, by what they are, and the dtype and shape that each must have."""
+Look = Callable[..., Looked]
+"""(what a stage returned, its arguments) -> what to look at."""
 
 
 def examine(algorithm: Algorithm) -> list[str]:
@@ -51,13 +54,11 @@ def examine(algorithm: Algorithm) -> list[str]:
 def _watched(algorithm: Algorithm) -> Algorithm:
     """The algorithm, each of whose stages raises a Fault with its name where it fails or returns something else."""
 
-    def stage(name: str, function: Any, look: Any = None) -> Any:
+    def stage(name: str, function: Any, look: Look = lambda *_: {}) -> Any:
         def run(*arguments: Any, **bound: Any) -> Any:
             found = function(*arguments, **bound)
-            for what, (array, shape, dtype) in look(found, *arguments).items() if look else ():
-                if getattr(array, "shape", None) != shape or array.dtype != dtype:
-                    shown = f"{array.dtype} {array.shape}" if hasattr(array, "dtype") else f"a {type(array).__name__}"
-                    raise Fault(f"{name}: {what} must be {jnp.dtype(dtype).name} {shape}, but is {shown}")
+            for what, (array, kind) in look(found, *arguments).items():
+                require(f"{name}: {what}", array, kind)
             return found
 
         return guarded(run, name)
@@ -66,56 +67,60 @@ def _watched(algorithm: Algorithm) -> Algorithm:
         search = guarded(algorithm.make_search, "make_search")(simulator, num_simulations, noise)
         return stage("the search with noise" if noise else "the search without noise", search, _of_search)
 
-    looks = dict.fromkeys(PLAIN.split()) | {"choose": _of_choice, "make_targets": _of_targets}
-    looks |= {"update": _of_update, "write_back": _of_metrics}
     names = [term.name for term in algorithm.terms]
     if twice := [name for name in names if names.count(name) > 1]:
         raise Fault(f"terms holds two losses called {twice[0]}; give each a name of its own")
     losses = [stage(f"the loss {term.name}", term.loss, _of_loss) for term in algorithm.terms]
     return algorithm._replace(
-        **{name: stage(name, getattr(algorithm, name), look) for name, look in looks.items()},
+        **{name: stage(name, getattr(algorithm, name)) for name in PLAIN.split()},
+        choose=stage("choose", algorithm.choose, _of_choice),
+        make_targets=stage("make_targets", algorithm.make_targets, _of_targets),
+        update=stage("update", algorithm.update, _of_update),
+        write_back=stage("write_back", algorithm.write_back, _of_metrics),
         make_search=make_search,
         terms=tuple(term._replace(loss=loss) for term, loss in zip(algorithm.terms, losses, strict=True)),
     )
 
 
-def _of_search(found: Any, params: Any, key: Array, roots: Any) -> dict[str, tuple]:
-    """The arrays that a search returns, with the shapes and dtypes that they must have."""
+def _of_search(found: Any, params: Any, key: Array, roots: Any) -> Looked:
     games, actions = roots.legal_action_mask.shape
     return {
-        "action": (found.action, (games,), jnp.int32),
-        "policy": (found.policy, (games, actions), jnp.float32),
-        "value": (found.value, (games,), jnp.float32),
+        "action": (found.action, f"int32[{games}]"),
+        "policy": (found.policy, f"float32[{games}, {actions}]"),
+        "value": (found.value, f"float32[{games}]"),
     }
 
 
-def _of_choice(found: Any, key: Array, searched: Any, legal: Array, *others: Any) -> dict[str, tuple]:
+def _of_choice(found: Any, key: Array, searched: Any, legal: Array, *others: Any) -> Looked:
     moves, is_random = found
     return {
-        "the move": (moves, legal.shape[:1], jnp.int32),
-        "whether it was random": (is_random, legal.shape[:1], bool),
+        "the move": (moves, f"int32[{len(legal)}]"),
+        "whether it was random": (is_random, f"bool[{len(legal)}]"),
     }
 
 
-def _of_targets(found: Any, window: Transition, progress: Array) -> dict[str, tuple]:
-    windows, depths = len(window.action), found.policy_mask.shape[1]
-    shapes = {"value": (windows, depths), "policy_mask": (windows, depths), "reward": (windows, depths - 1)}
-    shapes |= {"policy": (windows, depths, window.search_policy.shape[-1])}
-    return {name: (getattr(found, name), shape, jnp.float32) for name, shape in shapes.items()}
+def _of_targets(found: Any, window: Transition, progress: Array) -> Looked:
+    windows, depths, actions = len(window.action), found.policy_mask.shape[1], window.search_policy.shape[-1]
+    return {
+        "value": (found.value, f"float32[{windows}, {depths}]"),
+        "reward": (found.reward, f"float32[{windows}, {depths - 1}]"),
+        "policy": (found.policy, f"float32[{windows}, {depths}, {actions}]"),
+        "policy_mask": (found.policy_mask, f"float32[{windows}, {depths}]"),
+    }
 
 
-def _of_loss(found: Any, outputs: Any, batch: Any) -> dict[str, tuple]:
-    return {"one number a window": (found, batch.weight.shape, jnp.float32)}
+def _of_loss(found: Any, outputs: Any, batch: Any) -> Looked:
+    return {"one number a window": (found, f"float32[{len(batch.weight)}]")}
 
 
-def _of_metrics(found: Any, *others: Any) -> dict[str, tuple]:
+def _of_metrics(found: Any, *others: Any) -> Looked:
     _, metrics = found
     if wrong := [name for name in metrics if not name.startswith("train/")]:
         raise Fault(f"the name of the metric {wrong[0]!r} must begin with train/")
-    return {f"the metric {name}": (value, (), value.dtype) for name, value in metrics.items()}
+    return {f"the metric {name}": (value, f"{value.dtype}[]") for name, value in metrics.items()}
 
 
-def _of_update(found: Any, given: Any, *others: Any) -> dict[str, tuple]:
+def _of_update(found: Any, given: Any, *others: Any) -> Looked:
     if jax.tree.map(jnp.shape, found[0]) != jax.tree.map(jnp.shape, given):
         raise Fault("update changes the shapes or the structure of the learner's state; return what it was given")
     return _of_metrics(found)

@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from muzero_jax.apps.check import promises
@@ -10,8 +9,8 @@ from muzero_jax.apps.check.promises import Rules, broken
 from muzero_jax.games import random_play, state_shapes
 from muzero_jax.games.own_game import NUM_GAMES
 from muzero_jax.games.random_play import Moves
-from muzero_jax.games.states import missing_fields
-from muzero_jax.own.faults import describe
+from muzero_jax.games.states import in_form
+from muzero_jax.own.faults import Fault, guarded
 from muzero_jax.types import Environment
 
 MOST_MOVES = 1000
@@ -29,12 +28,12 @@ class Findings(NamedTuple):
 
 def examine(environment: Environment, *, max_moves: int = MOST_MOVES, largest: float = 1.0) -> Findings:
     """The findings; `largest` is the largest return that the network can say (`--network.support-range`)."""
-    if problems := state_shapes.problems(environment):
-        return Findings(problems, [])
     try:
-        moves = random_play.play(environment, num_games=NUM_GAMES, max_moves=max_moves)
-    except Exception as error:  # whatever somebody's rules raise
-        return Findings([describe(error, "playing random games")], [])
+        state_shapes.check(environment)
+        environment = in_form(environment)  # as loading a file does
+        moves = guarded(random_play.play, "playing random games")(environment, num_games=NUM_GAMES, max_moves=max_moves)
+    except Fault as fault:
+        return Findings([str(fault)], [])
     problems = broken(_problems(environment, moves) | _sizes(moves, largest), moves._asdict())
     for look in (promises.view, promises.chance, promises.symmetries):
         problems += look(environment)
@@ -45,8 +44,6 @@ def _problems(environment: Environment, moves: Moves) -> Rules:
     m, is_for_two, constant, d = moves, environment.num_players == 2, environment.discount, moves.discount
     played, goes_on = ~m.over, ~m.over & ~m.is_last
     sign = np.where(is_for_two & (m.player != m.next_player), -1, 1)
-    if is_for_two and missing_fields(jax.eval_shape(environment.init, jax.random.key(0))):
-        sign = np.sign(d)  # who is to move is not known
     wrong = goes_on & (d * sign < 0)
     is_punished = m.has_legal & ~m.is_same & m.is_same_position & m.is_last & (m.reward < 0)
     return {

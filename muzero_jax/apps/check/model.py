@@ -13,6 +13,7 @@ from jaxtyping import Array
 
 from muzero_jax.networks import contract
 from muzero_jax.networks.layers import MUZERO
+from muzero_jax.own.faults import Fault
 from muzero_jax.types import Environment, Model, NetworkOutput, Params
 
 NUM_ROWS, NUM_STEPS = 6, 20
@@ -29,8 +30,10 @@ QUICKLY: dict = {"xla_llvm_disable_expensive_passes": True}
 def examine(model: Model, environment: Environment) -> list[str]:
     """The faults of a model for a game, in one sentence each; empty if nothing was found."""
     abilities = MUZERO._replace(num_codes=model.num_codes, encodes_chance=model.encode_chance is not None)
-    if found := contract.breaches(model, environment, abilities):
-        return found
+    try:
+        contract.check(model, environment, abilities)
+    except Fault as fault:
+        return [str(fault)]
     batch, other = _batches(environment, model.num_codes)
     fresh = jax.jit(model.init, compiler_options=QUICKLY)(jax.random.key(0, impl="rbg"))  # threefry compiles slowly
     run = jax.jit(partial(_run, model), compiler_options=QUICKLY)

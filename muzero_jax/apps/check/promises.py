@@ -16,8 +16,7 @@ from jax import Array
 
 from muzero_jax.games.catalogue import game_of, make_notation
 from muzero_jax.games.chance import joined
-from muzero_jax.games.random_play import equal
-from muzero_jax.games.states import missing_fields
+from muzero_jax.games.random_play import equal, random_action, watch
 from muzero_jax.games.view import INKS, PAGES
 from muzero_jax.learning.symmetries import transform_observation, transform_policy
 from muzero_jax.own.faults import describe
@@ -38,11 +37,6 @@ def broken(rules: Rules, record: dict[str, Any]) -> list[str]:
     ]
 
 
-def random_action(key: Array, mask: Array) -> Array:
-    """A legal action, or 0 where there is none."""
-    return jnp.argmax(jnp.where(mask, jax.random.uniform(key, mask.shape), -1.0)).astype(jnp.int32)
-
-
 def symmetries(environment: Environment) -> list[str]:
     """Symmetries of the board that are none of the rules; those that change the opening itself are not looked at."""
     if environment.board is None:
@@ -56,9 +50,12 @@ def symmetries(environment: Environment) -> list[str]:
             return [f"{name} of symmetry {wrong[0]} is no permutation; name each number from 0 on once"]
     if len(tables.action_permutation) == 1 or environment.chance is not None:  # the images would meet other chance
         return []
-    states = jax.vmap(lambda key: jax.tree.map(lambda x: jnp.stack([x] * len(table)), environment.init(key)))
-    same = _played(states, partial(_turned, environment))  # [games, moves, symmetries]
-    wrong = {index: np.argmin(each.all(axis=0)) for index, each in enumerate(np.moveaxis(same, -1, 0))}
+
+    def init(key: Array) -> EnvState:
+        return jax.tree.map(lambda x: jnp.stack([x] * len(table)), environment.init(key))
+
+    same = watch(init, partial(_turned, environment), num_games=NUM_GAMES, max_moves=NUM_MOVES)
+    wrong = {index: np.argmin(each.all(axis=1)) for index, each in enumerate(np.moveaxis(same, -1, 0))}
     return [
         f"symmetry {index} does not commute with moves: after {move} moves the turned game is another one; correct its "
         "permutations, or leave it out"
@@ -67,7 +64,7 @@ def symmetries(environment: Environment) -> list[str]:
     ]
 
 
-def _turned(environment: Environment, states: EnvState, key: Array) -> tuple[EnvState, Array, Array]:
+def _turned(environment: Environment, states: EnvState, over: Array, key: Array) -> tuple[EnvState, Array, Array]:
     """A random move under all S symmetries at once, and whether each position and move [S] is the turned one."""
     assert environment.board is not None
     tables = environment.board.symmetries
@@ -78,7 +75,8 @@ def _turned(environment: Environment, states: EnvState, key: Array) -> tuple[Env
     seen = jax.vmap(partial(transform_observation, tables), (0, None))(indices, observation[0])
     allowed = jax.vmap(partial(transform_policy, tables), (0, None))(indices, legal[0])
     same = jax.vmap(equal)((observation, legal), (seen, allowed))
-    return step.state, step.is_last[0], same & (step.reward == step.reward[0]) & (step.discount == step.discount[0])
+    same &= (step.reward == step.reward[0]) & (step.discount == step.discount[0])
+    return step.state, step.is_last[0], same | over
 
 
 def chance(environment: Environment) -> list[str]:
@@ -90,7 +88,7 @@ def chance(environment: Environment) -> list[str]:
         return [
             "move does not say in Step.outcome what chance did; let muzero_jax.games.chance.make_move(chance) make it"
         ]
-    said = _played(jax.vmap(environment.init), partial(_answered, environment))
+    said = watch(environment.init, partial(_answered, environment), num_games=NUM_GAMES, max_moves=NUM_MOVES)
     acts = said["acts"]
     rules = {
         "the outcomes' probabilities sum to {total:g} after a move, and the lowest is {lowest:g}; make them sum to 1, "
@@ -105,7 +103,7 @@ def chance(environment: Environment) -> list[str]:
     return broken(rules, said)
 
 
-def _answered(environment: Environment, state: EnvState, key: Array) -> tuple[EnvState, Array, dict[str, Array]]:
+def _answered(environment: Environment, state: EnvState, over: Array, key: Array) -> tuple[EnvState, Array, dict]:
     """A random move, and what chance says of it."""
     chance, (choice_key, move_key) = environment.chance, jax.random.split(key)
     assert chance is not None
@@ -113,37 +111,22 @@ def _answered(environment: Environment, state: EnvState, key: Array) -> tuple[En
     after, step = chance.move(state, action), environment.move(state, action, move_key)
     weights, whole = chance.probabilities(after.state), joined(chance, after, jnp.asarray(step.outcome))
     likelihood = jnp.where(after.awaits_chance, weights[jnp.clip(step.outcome, 0, chance.num_outcomes - 1)], 1.0)
-    player, next_player = (getattr(each, "current_player", jnp.int32(0)) for each in (state, after.state))
     is_joined = equal(whole._replace(reward=step.reward), step) & (jnp.abs(whole.reward - step.reward) <= ROUNDING)
-    said = {"acts": after.awaits_chance, "discount": after.discount, "total": weights.sum(), "lowest": weights.min()}
-    said |= {"changes_player": player != next_player, "is_joined": is_joined & (likelihood != 0)}
+    said = {
+        "acts": after.awaits_chance & ~over,
+        "discount": after.discount,
+        "total": weights.sum(),
+        "lowest": weights.min(),
+    }
+    said |= {
+        "changes_player": state.current_player != after.state.current_player,
+        "is_joined": over | is_joined & (likelihood != 0),
+    }
     return step.state, step.is_last, said
-
-
-def _played(init: Any, move: Any) -> Any:
-    """What random games show, [games, moves, ...]; after its end a game shows what its opening showed.
-
-    `move` is (state, key) -> (the next state, whether the game is over, what to show).
-    """
-
-    def game(state: EnvState, key: Array) -> Any:
-        def step(carry, key):
-            state, over = carry
-            moved, is_last, shown = move(state, key)
-            return (moved, over | is_last), (over, shown)
-
-        _, (over, shown) = jax.lax.scan(step, (state, jnp.bool_(False)), jax.random.split(key, NUM_MOVES))
-        return jax.tree.map(lambda x: jnp.where(over.reshape(-1, *[1] * (x.ndim - 1)), x[:1], x), shown)
-
-    keys = jax.random.split(jax.random.key(0), NUM_GAMES)
-    return jax.device_get(jax.jit(lambda keys: jax.vmap(game)(init(keys), keys))(keys))
 
 
 def view(environment: Environment) -> list[str]:
     """Faults of the view and the notation in the opening, a sentence each."""
-    state = jax.eval_shape(environment.init, jax.random.key(0))
-    if missing_fields(state):
-        return []  # loading the file gives such states their fields
     try:
         return list(_of_view(environment, jax.device_get(jax.jit(environment.init)(jax.random.key(0)))))
     except Exception as error:  # whatever somebody's functions raise

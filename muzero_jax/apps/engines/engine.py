@@ -16,6 +16,7 @@ from contextlib import suppress
 from multiprocessing import connection
 from typing import Any, NamedTuple
 
+from muzero_jax.own.faults import shown
 from muzero_jax.types import EnvState
 
 RESIGN = "resign"
@@ -68,7 +69,7 @@ class EngineProcess:
         """Writes a line, whose answer may take as long as a move or as a start; EngineError if the engine has ended."""
         assert self._process.stdin is not None
         seconds = self.seconds if is_move else max(self.seconds, START_SECONDS)
-        self._asked, self._num_bytes = repr(_cut(line)), 0
+        self._asked, self._num_bytes = repr(shown(line, QUOTED)), 0
         self._deadline = time.monotonic() + min(seconds, LONGEST_SECONDS)
         self._last.clear()
         try:
@@ -147,7 +148,7 @@ class EngineProcess:
     def _quote(self) -> str:
         """The end of a sentence: its last words."""
         said = self._last or self._complaints
-        return f"; it said {_cut(' '.join(said))!r}" if said else ""
+        return f"; it said {shown(' '.join(said), QUOTED)!r}" if said else ""
 
 
 class Ply(NamedTuple):
@@ -187,7 +188,3 @@ class Engine(ABC):
 def _text(line: bytes) -> str:
     """A line without its end and without control characters."""
     return "".join(c for c in line.decode("utf-8", errors="replace") if c >= " " or c == "\t").rstrip()
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= QUOTED else text[: QUOTED - 3] + "..."

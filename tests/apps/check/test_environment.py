@@ -10,9 +10,14 @@ import numpy as np
 import pytest
 
 import muzero_jax
-from muzero_jax.games.environment import make_environment
+from examples import pig
+from muzero_jax.apps.check import promises
+from muzero_jax.games import chance, notation
+from muzero_jax.games.environment import environment_of, make_environment
 from muzero_jax.games.own_game import environment_from
+from muzero_jax.games.view import View
 from muzero_jax.types import Environment
+from tests.reference import drop
 from tests.reference.nim import make_nim
 
 
@@ -126,10 +131,14 @@ def test_a_mistake_of_rules_in_pgxs_form_is_one_sentence(rules):
     assert re.search(PGX_LIKE[rules], sentence) and "\n" not in sentence, sentence
 
 
+def test_all_mistakes_are_told():
+    assert len(muzero_jax.check(type("TwoMistakes", (RewardsFive, WithoutMovesAtTwo), {})())) == 2
+
+
 @pytest.mark.parametrize(
     "game",
-    [Heap(), make_nim(9), "tic_tac_toe", make_environment("hex", board_size=2), "examples/nim.py", "examples/pig.py"],
-    ids=["pgx-like", "an Environment", "a name", "hex", "a file", "a file with chance"],
+    [Heap(), make_nim(9), "tic_tac_toe", "examples/pig.py"],
+    ids=["pgx-like", "an Environment", "a name", "a file"],
 )
 def test_nothing_is_found_in_a_game_without_a_mistake(game):
     assert muzero_jax.check(game) == []
@@ -142,18 +151,14 @@ def test_what_is_odd_but_may_be_the_rules_is_a_doubt():
         assert sentence.startswith("doubt: ") and words in sentence
 
 
-def test_all_mistakes_are_told():
-    assert len(muzero_jax.check(type("TwoMistakes", (RewardsFive, WithoutMovesAtTwo), {})())) == 2
-
-
-def test_a_file_that_makes_no_game_is_a_sentence_and_one_that_is_not_there_an_error(tmp_path):
-    file = tmp_path / "mine.py"
-    file.write_text("def make(): return 3")
-    (sentence,) = muzero_jax.check(file)
-    assert "mine.py" in sentence and "init" in sentence
-    file.write_text("x = 1")
-    assert "make_model" in muzero_jax.check(file)[0]
-    assert "no.py" in muzero_jax.check(tmp_path / "no.py")[0]
+@pytest.mark.parametrize(
+    "text, words", [("def make(): return 3", "init"), ("x = 1", "make_model"), (None, "cannot read")]
+)
+def test_a_file_that_makes_no_game_is_a_sentence(tmp_path, text, words):
+    if text:
+        (tmp_path / "mine.py").write_text(text)
+    (sentence,) = muzero_jax.check(tmp_path / "mine.py")
+    assert "mine.py" in sentence and words in sentence
 
 
 # --- an Environment of one's own --------------------------------------------------------------------------------------
@@ -177,27 +182,19 @@ def afresh(step, before):
     return step._replace(state=jax.tree.map(lambda new, old: jnp.where(step.is_last, new, old), fresh, step.state))
 
 
-def nan(step, before):
-    return step._replace(reward=jnp.where(before.terminated, jnp.nan, step.reward))
-
-
 ENVIRONMENTS = [
     (moved(lambda step, _: step._replace(reward=-step.reward)), "reward is -1, but the state's rewards say 1"),
     (moved(lambda step, _: step._replace(discount=-step.discount)), "it must be negative"),
     (moved(lambda step, _: step._replace(discount=2 * step.discount), discount=None), "-2; it must be from -1 to 1"),
     (moved(lambda step, _: step._replace(discount=0 * step.discount)), "discount 0, .* is_last is False"),
-    (moved(lambda step, _: step._replace(reward=step.state.rewards)), r"reward, gives float32\[2\]"),
+    (moved(lambda step, _: step._replace(reward=step.state.rewards)), r"reward, .* but is float32\[2\]"),
     (moved(revived), "must stay finished"),
     (moved(afresh), "is_last of a move is True, but its state says False"),
-    (moved(nan), "give numbers"),
     (HEAP._replace(discount=1.0), "environment.discount is 1.0, but a move has -1"),
-    (HEAP._replace(num_players=1), "discount after a move is -1"),
     (HEAP._replace(observe=lambda state: state.observation + 1), "observe or legal differs"),
-    (HEAP._replace(observation_shape=(2,)), r"observation_shape is \(2,\)"),
-    (HEAP._replace(observe=lambda state: state.observation.astype(jnp.uint8)), "observe .* uint8"),
-    (HEAP._replace(legal=lambda state: state.legal_action_mask * 1.0), r"legal .* bool\[2\]"),
-    (HEAP._replace(move=lambda state, *_: state.no_such), r"AttributeError: .*no_such.* \(.*environment\.py:\d+\)"),
-    (make_nim(9, passes_turn=False), "the discount is never negative"),
+    (HEAP._replace(observation_shape=(2,)), r"observe gives must be float32\[2\]"),
+    (HEAP._replace(observe=lambda state: state.observation.astype(jnp.uint8)), "bool or float32.* is uint8"),
+    (HEAP._replace(legal=lambda state: state.legal_action_mask * 1.0), r"legal gives must be bool\[2\]"),
 ]
 
 
@@ -205,6 +202,71 @@ ENVIRONMENTS = [
 def test_a_mistake_of_an_environment_is_named(environment, words):
     found = muzero_jax.check(environment)
     assert any(re.search(words, each) for each in found), found
+
+
+# --- listed chance ----------------------------------------------------------------------------------------------------
+
+PIG = environment_from(pig.Pig(), "pig")
+LISTED = PIG.chance
+
+
+def altered(move_of_game=None, **functions):
+    """Pig whose listed chance has other functions, of which its move is made if it has no other one."""
+    changed = LISTED._replace(**functions)
+    return PIG._replace(chance=changed, move=move_of_game or chance.make_move(changed))
+
+
+def of_another_player(state, action):
+    after = LISTED.move(state, action)
+    return after._replace(state=after.state._replace(current_player=1 - state.current_player))
+
+
+def widened(state, action):
+    after = LISTED.move(state, action)
+    return after._replace(state=after.state._replace(gain=after.state.gain.astype(jnp.float32)))
+
+
+def signed(state, action):
+    return LISTED.move(state, action)._replace(discount=jnp.float32(-1))
+
+
+def silent(state, action, key):
+    return PIG.move(state, action, key)._replace(outcome=None)
+
+
+CHANCES = [
+    (altered(probabilities=lambda state: jnp.full(3, 0.5)), "sum to 1.5"),
+    (altered(probabilities=lambda state: jnp.array([1.5, 0.5, -1.0])), "the lowest is -1"),
+    (altered(move=of_another_player), "belongs to another player"),
+    (altered(move=signed), "discount -1 before chance"),
+    (PIG._replace(move=silent), "Step.outcome"),
+    (altered(PIG.move, probabilities=lambda state: jnp.array([0.0, 0.5, 0.5])), "an outcome that is possible"),
+    (altered(PIG.move, resolve=lambda state, outcome: LISTED.resolve(state, 2 - outcome)), "move differs from chance"),
+]
+
+
+@pytest.mark.parametrize("environment, words", CHANCES, ids=[words for _, words in CHANCES])
+def test_a_mistake_in_listed_chance_is_named(environment, words):
+    found = promises.chance(environment)
+    assert any(words in sentence for sentence in found), found
+
+
+@pytest.mark.parametrize(
+    "environment, words",
+    [
+        (altered(PIG.move, move=widened), "float32.. after chance.move"),
+        (altered(probabilities=lambda state: jnp.ones(2) / 2), "chance.probabilities gives .* float32.2"),
+        (altered(PIG.move, resolve=lambda *_: (0.0,)), "chance.resolve returns tuple"),
+    ],
+)
+def test_shapes_of_listed_chance_that_differ_are_named(environment, words):
+    assert re.search(words, muzero_jax.check(environment)[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["2048", "backgammon"])
+def test_2048_and_backgammon_list_their_chance_well(name):
+    assert promises.chance(make_environment(name)) == []
 
 
 # --- symmetries -------------------------------------------------------------------------------------------------------
@@ -230,3 +292,31 @@ def test_tables_that_are_no_symmetries_at_all_are_named():
     no_permutation[2] = 0
     assert "action_permutation of symmetry 2" in muzero_jax.check(with_symmetries(action=no_permutation))[0]
     assert "identity" in muzero_jax.check(with_symmetries(observation=OBSERVATIONS[::-1]))[0]
+
+
+# --- what a person at the board would stumble over --------------------------------------------------------------------
+
+
+def twins(shape, num_actions):
+    return notation.Notation(*notation.words(["left", "left", "right"]), [], [])
+
+
+@pytest.mark.parametrize(
+    "fields, says",
+    [
+        ({}, ""),
+        ({"view": View()}, ""),
+        ({"view": View(page="go")}, ""),
+        ({"view": View(drop.squares, page="checkers")}, "view.page"),
+        ({"view": View(drop.squares, inks=("green", "red"))}, "view.inks"),
+        ({"view": View(lambda state: [["."], [".", "X"]])}, "view.squares must"),
+        ({"view": View(lambda state: [[0, 1]])}, "view.squares must"),
+        ({"view": View(lambda state: 1 / 0)}, "view or notation raised ZeroDivisionError"),
+        ({"view": View(lambda state: [["."] * 4], page="go")}, "view.squares draws"),
+        ({"notation": twins}, "the notation writes action 0 as 'left' and reads that as action 1"),
+    ],
+)
+def test_what_cannot_be_drawn_or_written_is_one_sentence(fields, says):
+    game = drop.DROP._replace(**fields)
+    found = promises.view(environment_of(game)._replace(game=game))
+    assert found == [] if not says else len(found) == 1 and found[0].startswith(says)

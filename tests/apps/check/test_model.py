@@ -32,28 +32,21 @@ def with_child(change):
     return MODEL._replace(recurrent_inference=lambda *inputs: change(MODEL.recurrent_inference(*inputs), *inputs))
 
 
-def with_params(**leaves):
-    return MODEL._replace(init=lambda key: MODEL.init(key) | leaves)
-
-
 def the_one_finding(model):
     (sentence,) = muzero_jax.check(model, BOARD)
     assert "\n" not in sentence and sentence[0].islower()
     return sentence
 
 
-SLOW = [
-    pytest.param(kind, marks=pytest.mark.slow) for kind in ("observation", "tower", "attention", "fully_convolutional")
-]
+KINDS = ["mlp", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("observation", "tower", "attention"))]
 
 
-@pytest.mark.parametrize("kind", ["mlp", *SLOW])
+@pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_found_in_our_own_networks(kind):
     assert muzero_jax.check(make_model(kind), BOARD) == []
 
 
-def test_a_file_is_tried_in_a_game_with_its_options():
-    assert muzero_jax.check("examples/transformer.py", BOARD, width=16, depth=1) == []
+def test_a_file_gets_its_options():
     assert "widht" in muzero_jax.check("examples/transformer.py", BOARD, widht=16)[0]
 
 
@@ -71,16 +64,14 @@ BREACHES = [
     (with_root(lambda out, *_: out._replace(value_logits=out.value_logits.astype(jnp.bfloat16))), "is bfloat16"),
     (with_root(lambda out, *_: tuple(out)), "initial_inference returns a tuple"),
     (with_root(lambda out, *_: out._replace(embedding={"cells": out.embedding})), "embedding must be one array"),
-    (with_child(lambda out, *_: out._replace(embedding=out.embedding.astype(jnp.float16))), "embedding .*float16"),
-    (with_child(lambda out, *_: out._replace(extras={"legal_logits": out.policy_logits})), "legal_logits'. is None"),
-    (with_child(lambda out, *_: out._replace(value_logits=jnp.zeros((3, 7)), reward_logits=jnp.zeros((3, 7)))), "3, 7"),
-    (with_params(count=jnp.int32(0)), "count .int32"),
+    (with_child(lambda out, *_: out._replace(embedding=out.embedding.astype(jnp.float16))), "embedding.* is float16"),
+    (with_child(lambda out, *_: out._replace(extras={"mine": out.policy_logits})), "mine'.* must be missing"),
+    (MODEL._replace(init=lambda key: MODEL.init(key) | {"count": jnp.int32(0)}), "count must be float32.* is int32"),
     (MODEL._replace(reconstruct=lambda _, embedding: embedding), "reconstruct"),
-    (MODEL._replace(to_scalar=lambda logits: logits), "result of logits"),
+    (MODEL._replace(to_scalar=lambda logits: logits), "to_scalar's result"),
     (MODEL._replace(scalar_loss=lambda logits, target: jnp.sum(target)), "scalar_loss"),
-    (with_root(one_size), "policy_logits must be float32 .5, 10"),
+    (with_root(one_size), "policy_logits must be float32.5, 10"),
     (with_root(lambda out, params, seen: out if seen[0, 0, 0, 0] else out), r"Tracer.*test_model.py:\d+.*jnp.where"),
-    (with_child(lambda out, *_: {}["cells"]), r"recurrent_inference raised KeyError: 'cells' \(.*test_model.py:\d+\)"),
 ]
 
 
@@ -103,13 +94,16 @@ def test_outputs_that_depend_on_the_rest_of_the_batch_are_found():
     assert the_one_finding(mean).startswith("recurrent_inference mixes the rows of a batch")
 
 
-def test_a_nan_is_found_at_the_root_and_in_imagined_moves():
-    infinite = with_root(lambda out, *_: out._replace(value_logits=jnp.log(out.value_logits)))
-    assert muzero_jax.check(infinite, BOARD)[0].startswith("initial_inference gives NaN or infinity")
-    deeper = with_child(lambda out, params, embedding, action: out._replace(embedding=1e10 * embedding))
-    assert muzero_jax.check(deeper, BOARD)[0].startswith("recurrent_inference gives NaN or infinity")  # 1e40
-
-
-def test_embeddings_that_grow_are_found():
-    growing = with_child(lambda out, params, embedding, action: out._replace(embedding=1.2 * embedding))
-    assert muzero_jax.check(growing, BOARD)[0].startswith("embeddings grow 32-fold over 20")  # 1.2^19
+@pytest.mark.parametrize(
+    "model, words",
+    [
+        (
+            with_root(lambda out, *_: out._replace(value_logits=jnp.log(out.value_logits))),
+            "initial_inference gives NaN",
+        ),
+        (with_child(lambda out, _, e, a: out._replace(embedding=1e10 * e)), "recurrent_inference gives NaN"),  # 1e40
+        (with_child(lambda out, _, e, a: out._replace(embedding=1.2 * e)), "embeddings grow 32-fold over 20"),  # 1.2^19
+    ],
+)
+def test_nan_and_growth_are_found_at_the_root_and_in_imagined_moves(model, words):
+    assert muzero_jax.check(model, BOARD)[0].startswith(words)

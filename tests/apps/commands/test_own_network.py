@@ -148,7 +148,7 @@ GOOD = EXAMPLE.read_text()
         (
             GOOD.replace("(self.num_actions, self.num_bins,", "(4, self.num_bins,"),
             [],
-            "policy_logits must be float32 (3, 9)",
+            "policy_logits must be float32[3, 9]",
         ),
         (GOOD, ["--network.options", "width=wide"], "init raised "),
     ],

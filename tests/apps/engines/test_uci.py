@@ -61,12 +61,22 @@ def test_a_position_from_fen_is_searched_for_the_side_to_move(engine):
 
 
 @pytest.mark.parametrize(
-    "words", ["", "startpos moves e1e3", "startpos moves a2a3 a2a3", "startpos moves xx", "fen", "fen 5/5 w", "here"]
+    "line",
+    [
+        *(
+            f"position {words}"
+            for words in ("", "startpos moves e1e3", "startpos moves a2a3 a2a3", "startpos moves xx")
+        ),
+        *(f"position {words}" for words in ("fen", "fen 5/5 w", "here")),
+        *(f"setoption {words}" for words in ("", "name Hash value 1", "name Simulations value 0")),
+        *(f"setoption name Simulations value {number}" for number in ("²", "1000000")),
+    ],
 )
-def test_a_position_that_does_not_exist_leaves_the_old_one(engine, words):
+def test_what_cannot_be_done_is_said_and_changes_nothing(engine, line):
     lines(engine, "position startpos moves a2a3")
-    (answer,) = lines(engine, f"position {words}")
-    assert answer.startswith("info string ") and len(engine.position.plies) == 1
+    (answer,) = lines(engine, line)
+    assert answer.startswith("info string ")
+    assert len(engine.position.plies) == 1 and engine.thinker.num_simulations == 4
 
 
 def test_nodes_and_times_choose_the_budget(engine):
@@ -96,30 +106,11 @@ def test_there_is_no_move_when_the_game_is_over(engine):
     assert lines(engine, "go") == ["bestmove 0000"] and lines(engine, "isready") == ["readyok"]
 
 
-@pytest.mark.parametrize(
-    "words", ["", "name Hash value 1", *(f"name Simulations value {n}" for n in "0 ² 1000000".split())]
-)
-def test_an_option_that_does_not_exist_is_said(engine, words):
-    (answer,) = lines(engine, f"setoption {words}")
-    assert answer.startswith("info string ") and engine.thinker.num_simulations == 4
-
-
-def test_a_number_may_begin_with_many_zeros(engine):
-    assert lines(engine, f"setoption name Simulations value {'0' * 5000}16") == []
-    assert engine.thinker.num_simulations == 16
-
-
 def test_a_search_of_ones_own_plays_with_the_numbers_of_simulations_that_it_has(engine, monkeypatch):
     make = engine.thinker._make_search
     monkeypatch.setattr(engine.thinker, "_make_search", lambda budget: make(budget) if budget <= 32 else 1 / 0)
     assert lines(engine, "setoption name Simulations value 64") == []
     assert best_move(engine, "go") and engine.thinker.num_simulations == 4
-
-
-@pytest.mark.parametrize("text", ["go movetime x", "go nodes", "stop \x00", "go nodes ٣"])
-def test_odd_words_do_not_stop_the_session(engine, text):
-    engine.answer(text)
-    assert lines(engine, "isready") == ["readyok"]
 
 
 def test_a_better_expectation_is_a_higher_score(engine):
