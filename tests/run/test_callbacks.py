@@ -92,7 +92,7 @@ def test_train_takes_a_budget_and_all_devices_that_share_the_work(trained):
 
 
 def test_train_refuses_what_train_py_refuses(trained, saved_run):
-    with pytest.raises(ValueError, match="--minutes is -1.0, but must be positive"):
+    with pytest.raises(ValueError, match="--minutes is -1.0, but must be a positive"):
         trained(tiny_run.CONFIG, minutes=-1.0)
     with pytest.raises(ValueError, match="holds a run already"):
         muzero_jax.train(tiny_run.CONFIG, saved_run)
