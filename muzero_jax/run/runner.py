@@ -106,8 +106,7 @@ def train(
             evaluator = make_evaluator(agent.config, algorithm, where, agent.folder, abstract_params, iteration)
             write = opened.enter_context(open_outputs(agent, session, iteration, callbacks))
             members.append(Member(agent.config, agent.folder, own, evaluator, write, agent.name))
-        config, names = planned[0].config, [agent.name for agent in planned]
-        display = ProgressDisplay(config.minutes, budget.last_iteration(config), say=say, names=names)
+        display = ProgressDisplay(say, [agent.name for agent in planned])
         profiler = ChunkProfiler(folder / profiling.DIRECTORY if session.profile else None)
         run = Run(members, program, state, iteration, clock, checkpoints, display, profiler, mesh, plan.total)
         del state

@@ -88,7 +88,7 @@ class Field(NamedTuple):
     @property
     def may_be_none(self) -> bool:
         """Whether it may have no value."""
-        return _may_be_none(self.hint)
+        return types.NoneType in _parts(self.hint)
 
 
 def flag_of(name: str) -> str:
@@ -105,7 +105,7 @@ def fields_of(cls: type, prefix: str = "") -> tuple[Field, ...]:
         if dataclasses.is_dataclass(hint):
             found += fields_of(hint, f"{name}.")  # type: ignore
         else:
-            facts = [note for note in getattr(hint, "__metadata__", ()) if isinstance(note, Fact)]
+            facts = [note for note in _parts(hint) if isinstance(note, Fact)]
             found.append(Field(name, hint, field.default, *(facts or [Fact()])))
     return tuple(found)
 
@@ -120,19 +120,18 @@ def allowed(hint: Any) -> str:
 
     A `Meta` with a description has its own words.
     """
-    kind, or_none = _kind(hint), " or None" if _may_be_none(hint) else ""
-    if typing.get_origin(kind) is Literal:
-        return f"one of {', '.join(typing.get_args(kind))}{or_none}"
-    if typing.get_origin(kind) is tuple:
-        return f"a list, each {allowed(typing.get_args(kind)[0])}{or_none}"
-    name = KINDS.get(kind, f"a {kind.__name__.lower()}")
-    metas = _metas(hint)
+    kind, metas = _kind(hint), [note for note in _parts(hint) if isinstance(note, Meta)]
     said = next((meta.description for meta in metas if meta.description), None)
-    return f"{said or _in_range(name, metas)}{or_none}"
+    if typing.get_origin(kind) is Literal:
+        said = f"one of {', '.join(typing.get_args(kind))}"
+    elif typing.get_origin(kind) is tuple:
+        said = f"a list, each {allowed(typing.get_args(kind)[0])}"
+    said = said or _in_range(KINDS.get(kind, f"a {kind.__name__.lower()}"), metas)
+    return f"{said} or None" if types.NoneType in _parts(hint) else said
 
 
 def _in_range(kind: str, metas: list[Meta]) -> str:
-    """A kind of number within the range of an annotation; without the ends of all that such a number can be."""
+    """A kind of number and its range, without the ends of all that such a number can be."""
     ends = {name: end for meta in metas for name in ENDS if (end := getattr(meta, name)) is not None}
     ends = {name: end for name, end in ends.items() if end not in (2**31, LARGEST_FLOAT)}
     if ends == {"gt": 0}:
@@ -212,22 +211,13 @@ def typed(name: str, value: Any) -> list[str]:
     return [flag_of(name), *map(str, values)]
 
 
-def _without_notes(hint: Any) -> Any:
-    return _without_notes(typing.get_args(hint)[0]) if typing.get_origin(hint) is Annotated else hint
-
-
-def _metas(hint: Any) -> list[Meta]:
-    """The ranges in an annotation, at any depth."""
-    parts = typing.get_args(hint)
-    return [found for part in parts for found in ([part] if isinstance(part, Meta) else _metas(part))]
-
-
-def _may_be_none(hint: Any) -> bool:
-    return types.NoneType in typing.get_args(_without_notes(hint))
-
-
 def _kind(hint: Any) -> Any:
-    plain = _without_notes(hint)
-    if typing.get_origin(plain) in (typing.Union, types.UnionType):
-        return next(_kind(option) for option in typing.get_args(plain) if option is not types.NoneType)
-    return plain
+    """The type of a value, without its notes and without None."""
+    return next(part for part in _parts(hint) if part is not types.NoneType and not isinstance(part, Meta | Fact))
+
+
+def _parts(hint: Any) -> list[Any]:
+    """The types that an annotation allows, and its notes: a `Meta` for a range, and a `Fact`."""
+    if typing.get_origin(hint) in (Annotated, typing.Union, types.UnionType):
+        return [part for each in typing.get_args(hint) for part in _parts(each)]
+    return [hint]
