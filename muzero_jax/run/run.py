@@ -208,8 +208,8 @@ class Run:
         """Writes and shows a record, with the clock added."""
         record = {"iteration": self.iteration} | record | self.clock.record()
         member.write(record)
-        (spent, *_) = budget.progress(member.config, self.iteration, self.clock.minutes)
-        self.display.update(record, member.name, spent)
+        spent = budget.progress(member.config, self.iteration, self.clock.minutes)
+        self.display.update(record, member.name, float(spent[0]))
 
 
 def not_finite(record: Record) -> str | None:

@@ -113,8 +113,7 @@ def test_a_resumed_run_is_the_unbroken_one_and_never_reads_its_source(session, s
     session(init_from=str(copy), max_iterations=4)
     shutil.rmtree(copy)
     session(init_from=str(copy), max_iterations=8, resume=True)
-    with Checkpointer(session.directory / "checkpoints") as checkpoints:
-        iteration, state = checkpoints.restore_latest(tiny_run.abstract_state())
+    iteration, state = tiny_run.restore_latest(session.directory / "checkpoints")
     assert iteration == 8
     assert_same(state, unbroken)
 
