@@ -22,7 +22,7 @@ from muzero_jax.run import metrics, program
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
-from muzero_jax.storage.checkpoint import Checkpointer, restore_replay
+from muzero_jax.storage.checkpoint import restore_replay
 from muzero_jax.storage.config_groups import NetworkConfig, ReplayConfig, SelfPlayConfig, TargetConfig
 from muzero_jax.storage.validation import check_resumable, validate
 from tests.reference import tiny_run

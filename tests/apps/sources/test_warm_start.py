@@ -16,7 +16,7 @@ from muzero_jax.apps.sources import warm_start
 from muzero_jax.run import program
 from muzero_jax.storage import agent_file
 from muzero_jax.storage import config as configs
-from muzero_jax.storage.checkpoint import Checkpointer, save_params
+from muzero_jax.storage.checkpoint import save_params
 from muzero_jax.storage.config_groups import NetworkConfig, OptimiserConfig, ReplayConfig
 from muzero_jax.storage.validation import check_resumable
 from tests.reference import tiny_run
