@@ -153,8 +153,9 @@ def test_each_has_its_folder_with_metrics_and_summary_and_all_have_one_checkpoin
     iteration, state = saved(tmp_path, compiled)
     assert iteration == 8
     assert_same(state, unbroken[8])
-    lines = [metrics.read_records(tmp_path / f"seed{seed}")[-2]["train/loss"] for seed in (0, 1)]
-    assert lines[0] != lines[1]
+    lines = [metrics.read_records(tmp_path / f"seed{seed}")[-2] for seed in (0, 1)]
+    assert lines[0]["train/loss"] != lines[1]["train/loss"]
+    assert [line["train/learning_rate"] for line in lines] == pytest.approx(RATES)
 
 
 def test_ctrl_c_saves_all_after_the_same_chunk_and_they_go_on_as_if_unbroken(session, tmp_path, compiled, unbroken):
