@@ -11,7 +11,6 @@ from jax.sharding import PartitionSpec
 
 from muzero_jax import algorithm as algorithms
 from muzero_jax.ops import devices
-from muzero_jax.ops.bfloat16_products import multiply
 from muzero_jax.ops.convolution import im2col, native
 from muzero_jax.ops.devices import AXIS, shard_map
 from muzero_jax.ops.row_windows import row_windows
@@ -33,6 +32,12 @@ def steps(a, b):
     return jax.lax.fori_loop(0, 4, lambda _, sum: sum + jax.checkpoint(jnp.dot)(a, b), total)
 
 
+def convolve(boards):
+    """3x3, to 8 channels."""
+    kernel = jnp.zeros((3, 3, 2, 8))
+    return jax.lax.conv_general_dilated(boards, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+
+
 def sometimes(a, b):
     return a @ b + jax.lax.cond(a.sum() > 0, lambda: 2 * (a @ b), lambda: jnp.zeros((3, 7)))
 
@@ -44,26 +49,14 @@ def sometimes(a, b):
         (jax.vmap(jnp.dot), (jnp.stack([A] * 4), jnp.stack([B] * 4)), Flops(4 * PRODUCT)),
         (steps, (A, B), Flops(10 * PRODUCT)),
         (jax.grad(lambda a, b: ((a @ b) ** 2).sum(), argnums=(0, 1)), (A, B), Flops(3 * PRODUCT)),
+        (convolve, (jnp.zeros((4, 6, 6, 2)),), Flops(2 * (4 * 6 * 6 * 8) * (3 * 3 * 2))),
         (sometimes, (A, B), Flops(PRODUCT, PRODUCT)),
     ],
-    ids=["product", "batch", "loops", "gradient", "branch"],
+    ids=["product", "batch", "loops", "gradient", "convolution", "branch"],
 )
 def test_a_product_of_matrices_is_a_product_and_a_sum_for_each_pair(function, inputs, expected):
     """Loops count every step, calls what they call; what a branch may leave out is told apart."""
     assert traced(function, *inputs) == expected
-
-
-@pytest.mark.parametrize("groups", [1, 2])
-def test_a_convolution_sums_over_window_and_channels(groups):
-    """4 positions of 6x6 with 2 channels, to 8 channels by 3x3; groups see a part of the channels each."""
-    kernel = jnp.zeros((3, 3, 2 // groups, 8))
-
-    def convolve(x):
-        return jax.lax.conv_general_dilated(
-            x, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"), feature_group_count=groups
-        )
-
-    assert traced(convolve, jnp.zeros((4, 6, 6, 2))) == Flops(2 * 4 * 6 * 6 * 8 * 3 * 3 * 2 / groups)
 
 
 def test_two_branches_that_multiply_count_as_often_as_they_are_taken():
@@ -103,12 +96,6 @@ def test_a_boards_convolution_is_a_product_and_a_sum_for_each_cell_and_weight(fo
     assert traced(jax.grad(loss, argnums=(0, 1)), BOARDS, KERNEL) == Flops(3 * CONVOLUTION)
     assert traced(jax.grad(loss, argnums=1), BOARDS, KERNEL) == Flops(2 * CONVOLUTION), "boards are data"
     assert traced(jax.grad(unrolled), BOARDS) == Flops(4 * 3 * CONVOLUTION)
-
-
-def test_laying_out_bfloat16_for_a_product_costs_nothing(monkeypatch):
-    monkeypatch.setattr("muzero_jax.ops.bfloat16_products.has_amx", lambda: True)
-    loss = jax.grad(lambda a, b: (multiply(a, b) ** 2).sum(), argnums=(0, 1))
-    assert traced(loss, A, B) == Flops(3 * PRODUCT)
 
 
 @functools.cache

@@ -235,16 +235,6 @@ def test_disk_full_is_one_sentence_and_loses_no_earlier_checkpoint(directory, st
     assert sorted(path.name for path in directory.iterdir()) == ["1", "2", "3"]
 
 
-def test_error_in_the_block_is_not_hidden_by_a_failed_save(tmp_path, state, monkeypatch):
-    def fail():
-        raise ValueError("second")
-
-    with pytest.raises(KeyError, match="first"), Checkpointer(tmp_path) as checkpoints:
-        checkpoints.save(1, state)
-        monkeypatch.setattr(checkpoints, "wait", fail)
-        raise KeyError("first")
-
-
 SAVING = """
 import sys, jax, jax.numpy as jnp
 from muzero_jax import algorithm as algorithms
