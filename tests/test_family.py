@@ -14,6 +14,7 @@ from muzero_jax.run.program import make_chunk, make_init
 from muzero_jax.storage.checkpoint import Checkpointer
 from muzero_jax.storage.config import Config
 from muzero_jax.types import TrainState
+from tests.reference import tiny_run
 from tests.reference.programs import QUICKLY
 from tests.reference.tiny_run import CONFIG, PROGRESS, assert_same, on_host
 
@@ -94,8 +95,7 @@ def test_a_member_restored_from_a_checkpoint_goes_on_bit_for_bit(trained, tmp_pa
     """With all that it remembers: priorities, the age of searches, a target network, the rules' states."""
     with Checkpointer(tmp_path) as checkpoints:
         checkpoints.save(2, trained.state)
-    with Checkpointer(tmp_path) as elsewhere:
-        _, restored = elsewhere.restore_latest(trained.init.eval_shape())
+    _, restored = tiny_run.restore_latest(tmp_path, trained.init.eval_shape())
     assert jax.tree.structure(restored) == jax.tree.structure(trained.state)
     again, _ = trained.program(restored, PROGRESS)
     onward, _ = trained.program(jax.tree.map(jnp.copy, trained.state), PROGRESS)

@@ -19,11 +19,10 @@ from muzero_jax.learning import priorities, replay
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.ops import devices
-from muzero_jax.run import memory, program
+from muzero_jax.run import program
 from muzero_jax.storage.checkpoint import Checkpointer
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.config_groups import OptimiserConfig, ReplayConfig, SearchConfig, SelfPlayConfig, TargetConfig
-from muzero_jax.storage.validation import check_resumable
 from muzero_jax.types import Environment
 from tests.reference import tiny_run
 from tests.reference.tiny_run import assert_same, on_host
@@ -68,16 +67,6 @@ def test_priorities_and_ages_lie_over_the_devices_as_the_frames_do(run):
 def test_without_these_options_the_ring_keeps_nothing_of_them():
     ring = tiny_run.abstract_state().replay
     assert ring.priority is None and ring.transitions.search_age is None
-
-
-def test_the_memory_plan_counts_them(run):
-    """A float and an int for each of a device's 4 games x 32 frames."""
-    del run
-    plain, full = (
-        program.make_init(algorithms.make(config), 0, tiny_run.mesh()).eval_shape().replay
-        for config in (tiny_run.CONFIG, CONFIG)
-    )
-    assert memory.bytes_per_device(full) - memory.bytes_per_device(plain) == 4 * 32 * (4 + 4)
 
 
 # --- while learning rests ---------------------------------------------------------------------------------------------
@@ -158,37 +147,10 @@ def test_the_target_network_is_the_learners_of_the_last_third_update(run):
 def test_a_checkpoint_keeps_priorities_ages_and_the_target_network(run, tmp_path):
     with Checkpointer(tmp_path) as checkpoints:
         checkpoints.save(6, run.last)
-    with Checkpointer(tmp_path) as elsewhere:
-        shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding), run.last)
-        _, restored = elsewhere.restore_latest(shapes)
+    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding), run.last)
+    _, restored = tiny_run.restore_latest(tmp_path, shapes)
     assert jax.tree.structure(restored) == jax.tree.structure(run.last)
     assert_same(restored, run.last)
-
-
-@pytest.mark.parametrize("field, values", [("priority_exponent", (0.5, 1.0)), ("reanalyze_fraction", (0.25, 1.0))])
-def test_a_resumed_run_may_change_these_options_but_not_switch_them_on_or_off(field, values):
-    def config(value):
-        return Config(replay=ReplayConfig(**{field: value}))
-
-    check_resumable(config(values[0]), config(values[1]))
-    check_resumable(config(0.0), config(0.0))
-    for now, then in ((values[0], 0.0), (0.0, values[0])):
-        flag = f"--replay.{field}".replace("_", "-")
-        with pytest.raises(
-            ValueError, match=f"was made with {flag} {then}, so it cannot go on with {now}; leave {flag}"
-        ):
-            check_resumable(config(now), config(then))
-
-
-def test_a_target_network_cannot_come_or_go_with_a_resume():
-    def config(**fields):
-        return Config(replay=ReplayConfig(reanalyze_fraction=0.5), optimiser=OptimiserConfig(**fields))
-
-    check_resumable(config(target_period=3), config(target_period=9))
-    period, decay = {"target_period": 3}, {"target_decay": 0.9}
-    for now, then in ((period, {}), ({}, decay), (period, decay)):
-        with pytest.raises(ValueError, match="so it cannot go on with .*; leave --optimiser.target-"):
-            check_resumable(config(**now), config(**then))
 
 
 # --- learning from games that are over --------------------------------------------------------------------------------

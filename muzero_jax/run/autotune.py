@@ -6,7 +6,6 @@ doubles one size after the other and keeps what is faster, until nothing is or t
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 import jax
@@ -17,6 +16,7 @@ from muzero_jax import algorithm as algorithms
 from muzero_jax.ops import devices
 from muzero_jax.run.compiled import check_shares, compile_agent
 from muzero_jax.run.session import Session
+from muzero_jax.storage import config as configs
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import differing
 from muzero_jax.storage.validation import validate
@@ -71,20 +71,17 @@ def with_sizes(config: Config, sizes: Sizes) -> Config:
     share, rollout = old.num_envs / sizes.num_envs, sizes.rollout_length
     min_frames = int(config.replay.min_frames * share)
     needed = max(min_frames, config.window_length, int(config.replay.replay_length * share))
-    return validate(
-        replace(
-            config,
-            self_play=replace(config.self_play, num_envs=sizes.num_envs, rollout_length=rollout),
-            replay=replace(config.replay, replay_length=-(-needed // rollout) * rollout, min_frames=min_frames),
-            optimiser=replace(
-                own,
-                batch_size=sizes.batch_size,
-                updates_per_iteration=int(updates),
-                # Larger batches make fewer updates of as many frames, so the schedule counts fewer, too.
-                warmup_updates=own.warmup_updates * old.batch_size // sizes.batch_size,
-            ),
-        )
-    )
+    changed = {
+        "self_play.num_envs": sizes.num_envs,
+        "self_play.rollout_length": rollout,
+        "replay.replay_length": -(-needed // rollout) * rollout,
+        "replay.min_frames": min_frames,
+        "optimiser.batch_size": sizes.batch_size,
+        "optimiser.updates_per_iteration": int(updates),
+        # Larger batches make fewer updates of as many frames, so the schedule counts fewer, too.
+        "optimiser.warmup_updates": own.warmup_updates * old.batch_size // sizes.batch_size,
+    }
+    return validate(configs.with_values(config, changed))
 
 
 def sizes_of(config: Config) -> Sizes:

@@ -31,11 +31,6 @@ def last_iterations(config: Config) -> dict[str, int]:
     return last
 
 
-def last_iteration(config: Config) -> int | None:
-    """The iteration that ends the run; None where minutes alone do."""
-    return min(last_iterations(config).values(), default=None)
-
-
 def progress(config: Config, iteration: int, minutes: float) -> np.ndarray:
     """The share of the budget that is spent, from 0 to 1, before each iteration of a chunk [I], float32.
 

@@ -26,13 +26,11 @@ class Callbacks:
     def write(self, record: Record) -> None:
         """Calls `on_metrics`, and `on_evaluation` if the record brings an evaluation; each may change its own copy."""
         called = [self._on_metrics, self._on_evaluation if brings_evaluation(record) else None]
-        for function in called:
-            if function is None or self.error is not None:
-                continue
-            try:
+        try:
+            for function in filter(None, called):
                 function(dict(record))
-            except BaseException as error:  # also `sys.exit()`: the run is saved first
-                self.error = error
+        except BaseException as error:  # also `sys.exit()`: the run is saved first
+            self.error = error
 
     def raise_error(self, run_dir: Path) -> None:
         """Raises what a function has raised, with a note that says where the run is saved."""

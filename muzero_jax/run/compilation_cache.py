@@ -7,8 +7,6 @@ was compiled for another CPU may crash; or where JAX_COMPILATION_CACHE_DIR says.
 import hashlib
 import sys
 import tempfile
-import time
-from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
@@ -39,21 +37,7 @@ def enable() -> Path | None:
         reason = error.strerror or error
         print(f"compiled programs cannot be kept in {folder} ({reason}); starts stay slow", file=sys.stderr)
         return None
-    if not own:
-        _heal(folder)
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_compilation_cache_max_size", MOST_BYTES)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", SHORTEST_SECONDS)
     return folder
-
-
-def _heal(folder: Path) -> None:
-    """Deletes programs without their time of use, as a full disk leaves them: with one, JAX keeps no others.
-
-    A program of the last minute may still get its time.
-    """
-    for program in folder.glob("*-cache"):
-        with suppress(OSError):
-            is_old = time.time() - program.stat().st_mtime > 60.0
-            if is_old and not program.with_name(f"{program.name.removesuffix('-cache')}-atime").exists():
-                program.unlink()

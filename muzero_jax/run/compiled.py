@@ -25,7 +25,7 @@ class Program(NamedTuple):
     """What is compiled of a run, and how its results are read."""
 
     advance: Callable[[TrainState, np.ndarray], tuple[TrainState, Metrics]]  # a chunk, for the budget's progress [I]
-    text: Callable[[], str | None]  # of the compiled program, for a profile
+    text: Callable[[], str]  # of the compiled program, for a profile
     agents: Callable[[Any], list[Any]]  # the metrics of a chunk, by agent
     params: Callable[[TrainState, int], Params]  # an agent's weights
 

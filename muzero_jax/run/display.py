@@ -22,21 +22,12 @@ _JUMP = "display/jump"
 class ProgressDisplay:
     """Where a run stands: a line every few seconds, or a live table on a terminal; opened by `with`.
 
-    minutes, last_iteration: where the run stops, whichever comes first, for the time left.
     say: takes a line; where it is `print` and prints to a terminal, there is a table.
     names: of the agents that are trained together, each of which has a column; or a line, the less often.
     """
 
-    def __init__(
-        self,
-        minutes: float | None,
-        last_iteration: int | None = None,
-        *,
-        say: Callable[[str], None] = print,
-        names: Sequence[str] = ("",),
-    ):
-        self.say = say
-        self._minutes, self._last_iteration = minutes, last_iteration
+    def __init__(self, say: Callable[[str], None] = print, names: Sequence[str] = ("",)):
+        self.say, self._spent = say, 0.0
         self._line_seconds = LINE_SECONDS * len(names)
         self._records: dict[str, metrics.Record] = {name: {} for name in names}
         self._usual_losses: dict[str, float] = {}
@@ -53,12 +44,12 @@ class ProgressDisplay:
             self._live.start()
         return self
 
-    def update(self, record: Mapping[str, Any], name: str = "") -> None:
+    def update(self, record: Mapping[str, Any], name: str = "", spent: float = 0.0) -> None:
         """Shows an agent's record, at once if it brings an evaluation; the table also what earlier ones said.
 
-        A line has what all records of its iteration say.
+        A line has what all records of its iteration say. `spent` is the share of the budget, for the time left.
         """
-        before = self._records[name]
+        before, self._spent = self._records[name], spent
         is_kept = self._live or record.get("iteration") == before.get("iteration")
         self._records[name] = {**(before if is_kept else {}), **record, **self._jump(record, name)}
         self._unshown[name] = None
@@ -109,36 +100,22 @@ class ProgressDisplay:
         self._unshown, self._shown_at = {}, time.monotonic()
 
     def _fields(self, record: Mapping[str, Any]) -> dict[str, str]:
-        return dict(_progress(record)) | {"time": self._time(record)}
-
-    def _time(self, record: Mapping[str, Any]) -> str:
-        elapsed, iteration = record.get("time/minutes", 0.0), record.get("iteration", 0)
-        left = [] if self._minutes is None else [max(0.0, self._minutes - elapsed)]
-        if self._last_iteration is not None and iteration:  # at the pace so far
-            left.append(elapsed * max(0, self._last_iteration - iteration) / iteration)
-        return f"{_clock(elapsed)}, {_clock(min(left))} left" if left else _clock(elapsed)
-
-
-def _progress(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """(label, text) of what a person wants to know, as far as `record` knows it."""
-    losses = [f"{name} {record[key]:.3f}" for key, name in metrics.losses([record]).items()]
-    strengths = [f"{opponent} {score:.0%}" for opponent, score in metrics.scores(record).items()]
-    counts = {"total/games": "games", **metrics.RATES}
-    progress = [("iteration", f"{record.get('iteration', 0):,}")]
-    progress += [(name, _short(record[key])) for key, name in counts.items() if key in record]
-    if losses:
-        jump = record.get(_JUMP)
-        progress.append(("loss", ", ".join(losses) + (f"  JUMPED by {jump:.0%}" if jump else "")))
-    if strengths:
-        progress.append(("score against", ", ".join(strengths)))
-    returns = [f"{record[key]:.3g} ({name})" for key, name in metrics.RETURNS.items() if key in record]
-    if returns:
-        progress.append(("return", ", ".join(returns)))
-    if metrics.OPENINGS in record:
-        progress.append(("opening-value accuracy", f"{record[metrics.OPENINGS]:.0%}"))
-    if metrics.ELO in record:
-        progress.append(("Elo", f"{record[metrics.ELO]:+z.0f}"))
-    return progress
+        """What a person wants to know, as far as the record says it."""
+        elapsed, jump = record.get("time/minutes", 0.0), record.get(_JUMP)
+        counts = {"total/games": "games", **metrics.RATES}
+        losses = ", ".join(f"{name} {record[key]:.3f}" for key, name in metrics.losses([record]).items())
+        returns = (f"{record[key]:.3g} ({name})" for key, name in metrics.RETURNS.items() if key in record)
+        rest = {
+            "loss": losses + (f"  JUMPED by {jump:.0%}" if jump else ""),
+            "score against": ", ".join(f"{name} {score:.0%}" for name, score in metrics.scores(record).items()),
+            "return": ", ".join(returns),
+            "opening-value accuracy": f"{record[metrics.OPENINGS]:.0%}" if metrics.OPENINGS in record else "",
+            "Elo": f"{record[metrics.ELO]:+z.0f}" if metrics.ELO in record else "",
+            "time": _clock(elapsed) + (f", {_clock(elapsed * (1 / self._spent - 1))} left" if self._spent else ""),
+        }
+        first = {name: _short(record[key]) for key, name in counts.items() if key in record}
+        fields = {"iteration": f"{record.get('iteration', 0):,}"} | first | rest
+        return {label: text for label, text in fields.items() if text}
 
 
 def _short(number: float) -> str:

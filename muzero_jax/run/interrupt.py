@@ -1,25 +1,18 @@
 """The signals that ask a run to stop: Ctrl-C, SIGTERM (of Slurm, Kubernetes, Colab) and SIGHUP (a terminal was closed).
 
-The first becomes a flag, which the loop reads between chunks: the run is saved, and then it stops. Python answers a
-signal only between two of its own instructions, and a chunk or a compilation is one of them. So a thread listens too,
-and ends the process when a second SIGTERM or SIGHUP comes.
+The first becomes a flag, which the loop reads between chunks: the run is saved, and then it stops. Later ones change
+nothing, because a shell, a batch system and a driver of several runs may each pass the same request on.
 """
 
 import os
 import signal
 import stat
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 SYSTEMS = signal.SIGTERM, signal.SIGHUP
 """Signals by which a system, not a person, asks a program to end."""
-
-SAME_SECONDS = 1.0
-"""Seconds in which a second signal counts as the same request: a shell, a batch system and a driver of several runs may
-each pass it on."""
 
 
 class Stopped(KeyboardInterrupt):
@@ -50,20 +43,11 @@ class Interrupt:
         self._on_ctrl_c = signal.getsignal(signal.SIGINT)
         heard = [number for number in SYSTEMS if signal.getsignal(number) is not signal.SIG_IGN]
         self._previous = {number: signal.signal(number, self._request) for number in heard}
-        self._ears, self._mouth = os.pipe()
-        os.set_blocking(self._mouth, False)  # which `set_wakeup_fd` asks for
-        self._wakeup = signal.set_wakeup_fd(self._mouth, warn_on_full_buffer=False)
-        self._listener = threading.Thread(target=self._listen, name="signals", daemon=True)
-        self._listener.start()
         return self
 
     def __exit__(self, *exception: object) -> None:
         for number, handler in self._previous.items():
             signal.signal(number, handler or signal.SIG_DFL)
-        signal.set_wakeup_fd(self._wakeup)
-        os.close(self._mouth)
-        self._listener.join()
-        os.close(self._ears)
 
     @contextmanager
     def by_ctrl_c(self) -> Iterator[None]:
@@ -86,16 +70,6 @@ class Interrupt:
         signal.signal(signal.SIGINT, self._on_ctrl_c)
         if is_first and self._is_saved:
             raise Stopped
-
-    def _listen(self) -> None:
-        first = None
-        while number := os.read(self._ears, 1):
-            if number[0] not in SYSTEMS:
-                continue
-            now = time.monotonic()
-            first = first or now
-            if now - first > SAME_SECONDS:
-                os._exit(128 + number[0])  # as a shell reports a process that this signal killed
 
 
 def _silence() -> None:

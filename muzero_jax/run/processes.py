@@ -10,7 +10,7 @@ import hashlib
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -26,40 +26,31 @@ SHARED_SECONDS = 60.0
 """The longest that a network disk may take to show what process 0 has written."""
 
 
-class Cluster(NamedTuple):
-    """How the processes find each other. What is None is asked of Slurm, Open MPI, Kubernetes or a TPU pod."""
-
-    coordinator: str | None = None  # process 0, as host:port
-    num_processes: int | None = None
-    process_id: int | None = None
-
-
-def join(cluster: Cluster) -> None:
+def join(coordinator: str | None, num_processes: int | None, process_id: int | None) -> None:
     """Joins the other processes; called once, before anything else asks JAX for its devices.
 
-    Raises ValueError in one sentence if it is unknown who they are, or if not all of them came in time.
+    What is None is asked of Slurm, Open MPI, Kubernetes or a TPU pod. Raises ValueError in one sentence if none of them
+    knows, or if not all processes came in time.
     """
-    if any(value is None for value in cluster) and any(value is not None for value in cluster):
+    if len({value is None for value in (coordinator, num_processes, process_id)}) > 1:
         raise ValueError("--coordinator, --num-processes and --process-id go together; give all three, or none")
-    if cluster.coordinator is not None and not cluster.coordinator.rpartition(":")[2].isdecimal():
-        raise ValueError(f"--coordinator is {cluster.coordinator}, but must be HOST:PORT of process 0")
+    if coordinator is not None and not coordinator.rpartition(":")[2].isdecimal():
+        raise ValueError(f"--coordinator is {coordinator}, but must be HOST:PORT of process 0")
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     try:
         jax.distributed.initialize(
-            cluster.coordinator,
-            cluster.num_processes,
-            cluster.process_id,
+            coordinator,
+            num_processes,
+            process_id,
             initialization_timeout=JOIN_SECONDS,
             heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
             shutdown_timeout_seconds=MATCHES_SECONDS,
         )
     except ValueError as error:
-        if cluster.coordinator is None:
-            raise ValueError(
-                "--distributed finds no Slurm, Open MPI, Kubernetes or TPU pod here; give --coordinator HOST:PORT, "
-                "--num-processes and --process-id to each process"
-            ) from error
-        raise ValueError(f"--distributed: {error}") from error
+        raise ValueError(
+            f"--distributed finds no Slurm, Open MPI, Kubernetes or TPU pod here ({error}); give --coordinator "
+            "HOST:PORT, --num-processes and --process-id to each process"
+        ) from error
     except RuntimeError as error:
         first_line = str(error).partition("\n")[0]
         raise ValueError(

@@ -85,11 +85,8 @@ class ChunkProfiler:
             self._is_tracing = False
             jax.profiler.stop_trace()
 
-    def report(self, program_text: str | None) -> str:
-        """A report of what this session traced and where its time went; the table is also written to `scopes.md`.
-
-        Without the program's text, which some backends do not give, there is a trace and no table.
-        """
+    def report(self, program_text: str) -> str:
+        """A report of what this session traced and where its time went; the table is also written to `scopes.md`."""
         if not (self._directory and self._num_traced):
             return (
                 "nothing was profiled: the run ended before a whole chunk had learned and the matches were compiled; "
@@ -97,15 +94,11 @@ class ChunkProfiler:
             )
         traces = self._directory.glob("plugins/profile/*/perfetto_trace.json.gz")
         newest = max(traces, key=lambda trace: trace.stat().st_mtime)  # folders' names are local times, which go back
-        opens = f"profile: {newest} opens in https://ui.perfetto.dev"
-        (self._directory / "scopes.md").unlink(missing_ok=True)  # of an earlier session
-        if not program_text:
-            return f"{opens}; this backend does not give its program's text, so there is no table of scopes"
         with gzip.open(newest, "rt", encoding="utf-8") as stream:
             events = json.load(stream)["traceEvents"]
         table = scope_table(seconds_by_scope(events, program_text))
         (self._directory / "scopes.md").write_text(table + "\n", encoding="utf-8")
-        return f"{opens}\n{table}"
+        return f"profile: {newest} opens in https://ui.perfetto.dev\n{table}"
 
 
 def seconds_by_scope(events: list[dict], program_text: str) -> dict[str, float]:

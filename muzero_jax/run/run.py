@@ -9,27 +9,26 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import numpy as np
 from jax.sharding import Mesh
 
+from muzero_jax.algorithm import Algorithm
 from muzero_jax.games import random_play
 from muzero_jax.ops import devices, precision
 from muzero_jax.own.files import write_whole
-from muzero_jax.run import budget, memory, processes
-from muzero_jax.run import metrics as run_metrics
+from muzero_jax.run import budget, charts, memory, processes
 from muzero_jax.run.accounting import Clock, Totals, split_time
 from muzero_jax.run.compiled import Program
 from muzero_jax.run.display import ProgressDisplay
-from muzero_jax.run.evaluator import Evaluator
-from muzero_jax.run.metrics import Record
+from muzero_jax.run.metrics import RANDOM_RETURN, Record, read_records
 from muzero_jax.run.profiling import ChunkProfiler
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from muzero_jax.storage.config import Config
-from muzero_jax.types import Environment, TrainState
+from muzero_jax.types import Environment, Params, TrainState
 
 RANDOM_GAMES, MOST_MOVES = 256, 1000
 """Games of random play whose mean return stands beside self-play's, and where they are broken off."""
@@ -45,6 +44,37 @@ class Result(NamedTuple):
     summary: dict[str, Any]  # what summary.json holds
     interrupted: bool  # by Ctrl-C, SIGTERM or SIGHUP; then the final matches were not played
     by_system: bool = False  # by one of the latter
+
+
+@runtime_checkable
+class Evaluator(Protocol):
+    """What judges an agent: while it trains and at its end, by matches (`apps.evaluation.progress.Versions`)."""
+
+    has_matches: bool  # whether there is anything to judge by
+
+    def compilations(self) -> Sequence[Callable[[], None]]:
+        """Functions that compile its programs beside the training, those that are needed first to begin with."""
+        ...
+
+    def begin(self, params: Params) -> dict[str, float]:
+        """Keeps the untrained weights; returns metrics `eval/...`."""
+        ...
+
+    def measure(self, params: Params, iteration: int) -> dict[str, float]:
+        """Judges the weights after an iteration, and keeps them; returns metrics `eval/...`."""
+        ...
+
+    def conclude(self, params: Params, iteration: int) -> tuple[dict[str, Any], dict[str, float]]:
+        """Judges the weights in full: entries of the summary, among them `strength`, and metrics `eval/...`."""
+        ...
+
+    def ratings(self) -> dict[str, float]:
+        """Elo of every kept version, by its iteration."""
+        ...
+
+
+MakeEvaluator = Callable[[Config, Algorithm, Mesh, Path, Params, int], Evaluator]
+"""(config, algorithm, mesh, run's folder, shapes of the weights, iteration where the run continues) -> its evaluator"""
 
 
 @dataclass
@@ -103,7 +133,10 @@ class Run:
                 continue
             record = member.totals.add(found, self.clock.last["train"])
             if name := not_finite(record):
-                member.failure = self._diverged(name)
+                member.failure = Diverged(
+                    f"{name} is not finite at iteration {self.iteration}: training has diverged; lower "
+                    "--optimiser.learning-rate, and continue from the last checkpoint with --resume"
+                )
                 self.display.drop(member.name, str(member.failure))
                 continue
             if "train/loss" in record and is_typical:
@@ -116,7 +149,7 @@ class Run:
 
     def spent(self, member: Member) -> Record:
         """The work and the cost of an agent so far."""
-        return {"iteration": self.iteration} | member.totals.record() | self.clock.record()
+        return {"iteration": self.iteration} | member.totals.record | self.clock.record()
 
     def save(self) -> None:
         """Saves the state; in the background, so that the next chunk need not wait."""
@@ -165,8 +198,8 @@ class Run:
             "precision": precision.resolve(config.network.compute_dtype).compute_dtype,
         }
         summary |= member.totals.summary(seconds) | {"seconds": split_time(self.clock, member.totals)}
-        if any(member.totals.counts.values()):
-            run_metrics.plot_curves(member.folder)
+        if read_records(member.folder):
+            charts.plot_curves(member.folder)
         # Last: it says that the run has ended, and then nothing may be missing.
         write_whole(member.folder / run_directory.SUMMARY, json.dumps(summary, indent=2))
         return summary
@@ -175,17 +208,8 @@ class Run:
         """Writes and shows a record, with the clock added."""
         record = {"iteration": self.iteration} | record | self.clock.record()
         member.write(record)
-        self.display.update(record, member.name)
-
-    def _diverged(self, name: str) -> Diverged:
-        self.checkpoints.wait()
-        remedy = "nothing was saved yet; begin again with --overwrite"
-        if checkpoint_steps(self.checkpoints.directory):
-            remedy = "checkpoints saved so far are good; continue from the last with --resume"
-        return Diverged(
-            f"{name} is not finite at iteration {self.iteration}: training has diverged and stops; {remedy} and a "
-            "lower --optimiser.learning-rate"
-        )
+        spent = budget.progress(member.config, self.iteration, self.clock.minutes)
+        self.display.update(record, member.name, float(spent[0]))
 
 
 def not_finite(record: Record) -> str | None:
@@ -197,8 +221,8 @@ def not_finite(record: Record) -> str | None:
 
 def measure_random_return(environment: Environment, *runs: Totals) -> None:
     """Measures the mean return of random play in a single-player game, once in a run that plays."""
-    lacking = [totals for totals in runs if totals.plays and totals.random_return is None]
+    lacking = [totals for totals in runs if totals.plays and RANDOM_RETURN not in totals.record]
     if lacking and environment.num_players == 1:
         found = random_play.play(environment, num_games=RANDOM_GAMES, max_moves=MOST_MOVES)
         for totals in lacking:
-            totals.random_return = random_play.mean_return(found)
+            totals.record[RANDOM_RETURN] = random_play.mean_return(found)

@@ -23,12 +23,11 @@ from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.callbacks import Callbacks
 from muzero_jax.run.compiled import Compiled
 from muzero_jax.run.display import ProgressDisplay
-from muzero_jax.run.evaluator import MakeEvaluator
 from muzero_jax.run.interrupt import Interrupt, Stopped
 from muzero_jax.run.loop import loop
-from muzero_jax.run.metrics import Record, last_record, open_metrics, wandb_writer
+from muzero_jax.run.metrics import Record, last_record, open_metrics
 from muzero_jax.run.profiling import ChunkProfiler
-from muzero_jax.run.run import Member, Result, Run, measure_random_return
+from muzero_jax.run.run import MakeEvaluator, Member, Result, Run, measure_random_return
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
@@ -81,10 +80,11 @@ def train(
         ExitStack() as opened,
     ):
         start = time.perf_counter()
-        newest = find_newest(checkpoints) if session.resume else None
-        is_new = newest is None
+        steps = checkpoint_steps(checkpoints.directory) if session.resume else []  # none if it ended before a save
+        (newest,) = processes.from_first(np.array([steps[-1] if steps else -1])).tolist()
+        is_new, iteration = newest < 0, max(newest, 0)
         algorithm, init, abstract, abstract_params, program, plan, flops_ = compile_run(is_new)
-        iteration, state = (0, init()) if newest is None else (newest, checkpoints.restore(newest, abstract))
+        state = init() if is_new else checkpoints.restore(newest, abstract)
         del init  # and with it the program, if there was need of one: 20 MiB and more
         if processes.is_first():
             if session.overwrite and not session.resume:
@@ -96,7 +96,7 @@ def train(
                 keep(agent, say)
         processes.check_shared(planned[0].folder / configs.FILE)
         say(f"{'training' if is_new else f'continuing from iteration {iteration}'}; Ctrl-C saves and stops")
-        records = [last_record(agent.folder, up_to_iteration=iteration, say=say) for agent in planned]
+        records = [last_record(agent.folder, up_to_iteration=iteration) for agent in planned]
         clock = Clock(max(records, key=lambda record: record.get("time/minutes", 0.0)))  # one may have ended early
         clock.seconds["compile"] += time.perf_counter() - start
         totals = [Totals(agent.config, record, flops_) for agent, record in zip(planned, records, strict=True)]
@@ -106,12 +106,7 @@ def train(
             evaluator = make_evaluator(agent.config, algorithm, where, agent.folder, abstract_params, iteration)
             write = opened.enter_context(open_outputs(agent, session, iteration, callbacks))
             members.append(Member(agent.config, agent.folder, own, evaluator, write, agent.name))
-        display = ProgressDisplay(
-            planned[0].config.minutes,
-            budget.last_iteration(planned[0].config),
-            say=say,
-            names=[agent.name for agent in planned],
-        )
+        display = ProgressDisplay(say, [agent.name for agent in planned])
         profiler = ChunkProfiler(folder / profiling.DIRECTORY if session.profile else None)
         run = Run(members, program, state, iteration, clock, checkpoints, display, profiler, mesh, plan.total)
         del state
@@ -122,7 +117,8 @@ def train_to_end(
     run: Run, session: Session, interrupt: Interrupt, callbacks: Callbacks, say: Say
 ) -> list[Result | ValueError]:
     """Loops until the run or the session is over, and plays the final matches if it is the run."""
-    tasks = run.members[0].evaluator.compilations() if processes.is_first() else []
+    first, folder = run.members[0], run.members[0].folder
+    tasks = first.evaluator.compilations() if processes.is_first() else []
     with in_background(tasks) as matches:
         with interrupt.by_ctrl_c(), run.display, run.profiler:
             loop(
@@ -136,38 +132,18 @@ def train_to_end(
             return [Result({}, interrupted=False)]
         if session.profile:
             say(run.profiler.report(run.program.text()))
-        results = [run.summarise(member) for member in run.members]
-        callbacks.raise_error(run.members[0].folder)
-        if interrupt.requested:
-            return [
-                member.failure or Result(summary, interrupted=True, by_system=interrupt.by_system)
-                for member, summary in zip(run.members, results, strict=True)
-            ]
-        interrupt.nothing_to_save()
-        budget.check_learned(run.config, run.spent(run.members[0]))
-        has_matches = run.members[0].evaluator.has_matches
-        say("training is over and saved" + ("; now the final matches" if has_matches else ""))
-        with run.clock.measure("compile"):
-            matches.result()
-        results = [run.conclude(index) for index in range(len(run.members))]
-        callbacks.raise_error(run.members[0].folder)
-        return [
-            member.failure or Result(summary, interrupted=False)
-            for member, summary in zip(run.members, results, strict=True)
-        ]
-
-
-def find_newest(checkpoints: Checkpointer) -> int | None:
-    """The step of the newest checkpoint that process 0 sees; None if the run was stopped before its first save ended.
-
-    Raises ValueError if there was a checkpoint, as a summary tells, and is no more.
-    """
-    steps = checkpoint_steps(checkpoints.directory)
-    (newest,) = processes.from_first(np.array([steps[-1] if steps else -1])).tolist()
-    run_dir = checkpoints.directory.parent
-    if newest < 0 and run_directory.read_summary(run_dir):
-        raise ValueError(f"{run_dir} has a summary but no checkpoint to continue from; --overwrite starts it again")
-    return newest if newest >= 0 else None
+        summaries = [run.summarise(member) for member in run.members]
+        callbacks.raise_error(folder)
+        if not (is_stopped := interrupt.requested):
+            interrupt.nothing_to_save()
+            budget.check_learned(run.config, run.spent(first))
+            say("training is over and saved" + ("; now the final matches" if first.evaluator.has_matches else ""))
+            with run.clock.measure("compile"):
+                matches.result()
+            summaries = [run.conclude(index) for index in range(len(run.members))]
+            callbacks.raise_error(folder)
+        ends = zip(run.members, summaries, strict=True)
+        return [member.failure or Result(summary, is_stopped, interrupt.by_system) for member, summary in ends]
 
 
 def keep(agent: Planned, say: Say) -> None:
@@ -194,8 +170,8 @@ def open_outputs(
     if not processes.is_first():
         yield lambda record: None
         return
-    others = [wandb_writer(agent.folder, config=asdict(agent.config))] if session.wandb else []
-    where = {"resume_from": iteration, "tensorboard": session.tensorboard, "others": others}
+    wandb_config = asdict(agent.config) if session.wandb else None
+    where = {"resume_from": iteration, "tensorboard": session.tensorboard, "wandb_config": wandb_config}
     with open_metrics(agent.folder, **where) as write_metrics:
 
         def write(record: Record) -> None:

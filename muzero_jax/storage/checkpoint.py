@@ -67,25 +67,19 @@ class Checkpointer:
     def save(self, step: int, state: TrainState) -> None:
         """Saves `state` as `step`, in the background: returns as soon as the arrays may be donated.
 
-        Waits for the save before it, if that still runs: no save is ever skipped. Raises `ValueError` if the folder
-        cannot be written; a failure in the background is raised by the next `save`, by `wait` or when the block ends.
+        Waits for the save before it, if that still runs: no save is ever skipped. Raises `ValueError` if the disk is
+        full; a failure in the background is raised by the next `save`, by `wait` or when the block ends.
         """
         self.wait()
         with _writing(self.directory):
             self._saving = self._manager.save_checkpointables_async(step, _parts(state), force=True, overwrite=True)
 
     def wait(self) -> None:
-        """Returns once everything saved lies on the disk; raises `ValueError` if it cannot be written."""
+        """Returns once everything saved lies on the disk; raises `ValueError` if the disk is full."""
         saving, self._saving = self._saving, None
         if saving is not None:
             with _writing(self.directory):
                 saving.result()
-
-    def restore_latest(self, abstract_state: TrainState) -> tuple[int, TrainState] | None:
-        """The newest checkpoint as (step, state), or None if there is none; raises as `restore` does."""
-        self.wait()
-        steps = checkpoint_steps(self.directory)
-        return (steps[-1], self.restore(steps[-1], abstract_state)) if steps else None
 
     def restore(self, step: int, abstract_state: TrainState) -> TrainState:
         """The state that was saved as `step`.
@@ -111,7 +105,7 @@ def checkpoint_steps(directory: str | Path) -> list[int]:
 def save_params(directory: str | Path, step: int, params: Params) -> None:
     """Saves weights alone, for `restore_params`: a version to play against, not one to resume from.
 
-    Returns once they lie on the disk; raises `ValueError` if they cannot be written.
+    Returns once they lie on the disk; raises `ValueError` if that is full.
     """
     folder = Path(directory).absolute() / str(step)
     saving = folder.with_name(f"{step}.saving")
@@ -231,14 +225,12 @@ def _reading(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _writing(directory: Path) -> Iterator[None]:
-    """Makes a failure to write one sentence; another error (a bug) stays as it is."""
+    """Makes a full disk one sentence."""
     try:
         yield
     except Exception as error:
-        if any(sign in str(error) for sign in ("No space left", "quota", "File too large")):
-            problem = "disk full; free space"
-        elif isinstance(error, OSError) or any(sign in str(error) for sign in ("PERMISSION_DENIED", "Read-only")):
-            problem = "not writable; change its permissions"
-        else:
+        if not any(sign in str(error) for sign in ("No space left", "quota", "File too large")):
             raise
-        raise ValueError(f"cannot write checkpoints to {directory}: {problem} or choose another --run-dir") from error
+        raise ValueError(
+            f"cannot write checkpoints to {directory}: disk full; free space or choose another --run-dir"
+        ) from error

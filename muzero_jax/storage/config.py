@@ -211,9 +211,7 @@ def from_json(text: str) -> Config:
     """
     try:
         values = json.loads(text)
-    except RecursionError:
-        raise ValueError("it is nested too deeply") from None
-    except json.JSONDecodeError as error:
+    except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"it is not JSON ({error})") from None
     if isinstance(values, dict) and isinstance(optimiser := values.get("optimiser"), dict):
         optimiser.pop("decay_updates", None)  # of agents from before 26 November 2026; it says nothing now

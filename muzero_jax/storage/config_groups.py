@@ -21,8 +21,9 @@ from muzero_jax.storage.fields import (
     UnitInterval,
 )
 
-Games = Annotated[int, Meta(gt=0, lt=2**31, multiple_of=2)]  # openings are played with both colours
-Option = Annotated[str, Meta(pattern=r"^[^\W\d]\w*=")]  # name=value
+Games = Annotated[int, Meta(gt=0, lt=2**31, multiple_of=2, description="a positive even integer")]
+"""Openings are played with both colours."""
+Option = Annotated[str, Meta(pattern=r"^[^\W\d]\w*=", description="name=value")]
 RATE = Range(
     0.25, 4.0, "2e-3 with batches of 512: 70%, smaller ones 49%; Muon wants some 5 times more", is_relative=True
 )
@@ -45,7 +46,7 @@ class NetworkConfig:
     -> Model (docs/your-own-network.md)"""
     options: Annotated[tuple[Option, ...], Fixed] = ()
     """options of that file's make_model, name=value each; values are Python literals, or else text"""
-    width: Annotated[int, Meta(gt=0, le=65_536), BuiltIn._replace(common=True)] = 128
+    width: Annotated[int, Meta(ge=1, le=65_536), BuiltIn._replace(common=True)] = 128
     """units of the MLPs, channels of the tower or of a cell's token; attention has a head for each 32 of them"""
     num_blocks: Annotated[int, Meta(ge=0, le=1_000), BuiltIn] = 1
     """residual blocks of representation, of dynamics and of prediction, each"""
@@ -56,7 +57,7 @@ class NetworkConfig:
     on CPUs with AMX, else float32. bfloat16_products: float32, but what the trunks multiply (of towers: convolutions of
     32 channels and more) is rounded to bfloat16. float16: for a T4, with a scaled loss, never timed on an accelerator.
     Parameters are float32 always"""
-    num_bins: Annotated[int, Meta(gt=0, le=100_000), Fixed] = 21
+    num_bins: Annotated[int, Meta(ge=1, le=100_000), Fixed] = 21
     """bins of the categorical value and reward, from one end of the support to the other; 1 makes the heads scalar"""
     support_range: Annotated[PositiveFloat, Fixed] = 1.0
     """the largest value and reward that can be said, of either sign: 1 in games that are won or lost"""

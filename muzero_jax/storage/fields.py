@@ -7,7 +7,6 @@ for msgspec, which checks values and turns texts into them; `Fact` has the rest,
 import dataclasses
 import difflib
 import functools
-import re
 import shlex
 import sys
 import types
@@ -24,7 +23,8 @@ Record = TypeVar("Record")
 LARGEST_BUDGET = 100_000
 """Simulations of one search: its tree has a node for each, in every game at once."""
 LARGEST_FLOAT = sys.float_info.max
-SIGNS = {">": "above", ">=": "at least", "<": "below", "<=": "at most"}
+ENDS = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
+KINDS = {int: "an integer", float: "a number", str: "text", bool: "true or false"}
 
 PositiveInt = Annotated[int, Meta(gt=0, lt=2**31)]
 NotNegativeInt = Annotated[int, Meta(ge=0, lt=2**31)]
@@ -32,9 +32,9 @@ PositiveFloat = Annotated[float, Meta(gt=0, le=LARGEST_FLOAT)]
 NotNegativeFloat = Annotated[float, Meta(ge=0, le=LARGEST_FLOAT)]
 UnitInterval = Annotated[float, Meta(ge=0, le=1)]
 PositiveShare = Annotated[float, Meta(gt=0, le=1)]
-Simulations = Annotated[int, Meta(gt=0, le=LARGEST_BUDGET)]
-Seed = Annotated[int, Meta(ge=0, lt=2**32)]
-Name = Annotated[str, Meta(min_length=1)]
+Simulations = Annotated[int, Meta(ge=1, le=LARGEST_BUDGET)]
+Seed = Annotated[int, Meta(ge=0, le=2**32 - 1)]
+Name = Annotated[str, Meta(min_length=1, description="text that is not empty")]
 Device = Literal["auto", "cpu", "gpu", "tpu"]
 
 
@@ -88,7 +88,7 @@ class Field(NamedTuple):
     @property
     def may_be_none(self) -> bool:
         """Whether it may have no value."""
-        return types.NoneType in typing.get_args(_without_notes(self.hint))
+        return types.NoneType in _parts(self.hint)
 
 
 def flag_of(name: str) -> str:
@@ -105,7 +105,7 @@ def fields_of(cls: type, prefix: str = "") -> tuple[Field, ...]:
         if dataclasses.is_dataclass(hint):
             found += fields_of(hint, f"{name}.")  # type: ignore
         else:
-            facts = [note for note in getattr(hint, "__metadata__", ()) if isinstance(note, Fact)]
+            facts = [note for note in _parts(hint) if isinstance(note, Fact)]
             found.append(Field(name, hint, field.default, *(facts or [Fact()])))
     return tuple(found)
 
@@ -115,22 +115,40 @@ def names(cls: type, fact: str) -> list[str]:
     return [field.name for field in fields_of(cls) if getattr(field.fact, fact)]
 
 
+def allowed(hint: Any) -> str:
+    """The values that an annotation allows, in words: "a positive integer", "a number from 0 to 1", "one of cpu, gpu".
+
+    A `Meta` with a description has its own words.
+    """
+    kind, metas = _kind(hint), [note for note in _parts(hint) if isinstance(note, Meta)]
+    said = next((meta.description for meta in metas if meta.description), None)
+    if typing.get_origin(kind) is Literal:
+        said = f"one of {', '.join(typing.get_args(kind))}"
+    elif typing.get_origin(kind) is tuple:
+        said = f"a list, each {allowed(typing.get_args(kind)[0])}"
+    said = said or _in_range(KINDS.get(kind, f"a {kind.__name__.lower()}"), metas)
+    return f"{said} or None" if types.NoneType in _parts(hint) else said
+
+
+def _in_range(kind: str, metas: list[Meta]) -> str:
+    """A kind of number and its range, without the ends of all that such a number can be."""
+    ends = {name: end for meta in metas for name in ENDS if (end := getattr(meta, name)) is not None}
+    ends = {name: end for name, end in ends.items() if end not in (2**31, LARGEST_FLOAT)}
+    if ends == {"gt": 0}:
+        return f"a positive {kind.split()[1]}"
+    if ends.keys() == {"ge", "le"}:
+        return f"{kind} from {ends['ge']:,} to {ends['le']:,}"
+    limits = " and ".join(f"{ENDS[name]} {end:,}" for name, end in ends.items())
+    return f"{kind} {limits}".rstrip()
+
+
 def decode(cls: type[Record], values: Any, *, strict: bool = True) -> Record:
     """A dataclass from nested dicts of values, or with `strict` False of texts; missing fields take their defaults.
 
-    Raises ValueError, in one sentence that names the flag, for an unknown field or a value out of range.
+    Raises ValueError, in one sentence that names the flag, for an unknown field or a value that is not allowed.
     """
-    _refuse_unknown(cls, values)
-    try:
-        return msgspec.convert(values, cls, strict=strict, dec_hook=lambda kind, value: kind(value))
-    except msgspec.ValidationError as error:
-        expected, _, path = str(error).partition(" - at `$.")
-        if missing := re.search(r"missing required field `(\w+)`", expected):
-            raise ValueError(f"{flag_of(missing[1])} is missing") from None
-        name = re.sub(r"\[.*?\]|`", "", path)  # of a list the field, not the element
-        value = functools.reduce(lambda of, key: of[key], name.split("."), values) if name else values
-        hint = next((field.hint for field in fields_of(cls) if field.name == name), cls)
-        raise ValueError(_refusal(flag_of(name) if name else "it", value, hint, expected)) from None
+    _check(cls, values, strict)
+    return _convert(values, cls, strict)
 
 
 def check_fields(record: Any) -> None:
@@ -138,12 +156,39 @@ def check_fields(record: Any) -> None:
     decode(type(record), dataclasses.asdict(record))
 
 
-def check_value(value: Any, hint: Any, name: str) -> None:
+def check_value(value: Any, hint: Any, name: str, *, strict: bool = True) -> None:
     """Raises ValueError, in one sentence that calls the value `name`, if the annotation does not allow it."""
     try:
-        msgspec.convert(value, hint)
-    except msgspec.ValidationError as error:
-        raise ValueError(_refusal(name, value, hint, str(error))) from None
+        _convert(value, hint, strict)
+    except msgspec.ValidationError:
+        raise ValueError(f"{name} is {shown(value) or repr(value)}, but must be {allowed(hint)}") from None
+
+
+def _convert(value: Any, hint: Any, strict: bool) -> Any:
+    return msgspec.convert(value, hint, strict=strict, dec_hook=lambda kind, text: kind(text))
+
+
+def _check(cls: Any, values: Any, strict: bool, group: str = "") -> None:
+    """Raises ValueError for the first part of `values` that makes no dataclass, or no `group` of one."""
+    if not isinstance(values, dict):
+        name = flag_of(group.removesuffix(".")) if group else "it"
+        raise ValueError(f"{name} is {shown(values)}, but must be an object")
+    hints = typing.get_type_hints(cls, include_extras=True)
+    for name, value in values.items():
+        if name not in hints:
+            near = difflib.get_close_matches(name, hints, n=1)
+            meant = f" (did you mean {near[0]}?)" if near else ""
+            raise ValueError(
+                f"it has a field '{shown(name)}'{meant} that this version of muzero_jax does not know; another version "
+                "made it"
+            )
+        if dataclasses.is_dataclass(hints[name]):
+            _check(hints[name], value, strict, f"{group}{name}.")
+        else:
+            check_value(value, hints[name], flag_of(f"{group}{name}"), strict=strict)
+    needed = (f.name for f in dataclasses.fields(cls) if f.default is f.default_factory is dataclasses.MISSING)
+    if missing := next((name for name in needed if name not in values), None):
+        raise ValueError(f"{flag_of(missing)} is missing")
 
 
 def differing(record: Any, base: Any) -> list[str]:
@@ -166,45 +211,13 @@ def typed(name: str, value: Any) -> list[str]:
     return [flag_of(name), *map(str, values)]
 
 
-def _refuse_unknown(cls: Any, values: Any) -> None:
-    if not isinstance(values, dict):
-        return
-    groups = {field.name: field.type for field in dataclasses.fields(cls)}
-    for name, value in values.items():
-        if name not in groups:
-            near = difflib.get_close_matches(name, groups, n=1)
-            meant = f" (did you mean {near[0]}?)" if near else ""
-            raise ValueError(
-                f"it has a field '{shown(name)}'{meant} that this version of muzero_jax does not know; another version "
-                "made it"
-            )
-        if dataclasses.is_dataclass(groups[name]):
-            _refuse_unknown(groups[name], value)
-
-
-def _refusal(name: str, value: Any, hint: Any, expected: str) -> str:
-    """The sentence about a value that is not what msgspec expected."""
-    if expected.startswith("Invalid enum value"):
-        wanted = f"one of {', '.join(typing.get_args(_kind(hint)))}"
-    else:
-        wanted = (
-            expected.removeprefix("Expected ").partition(", got ")[0].replace("`", "").replace(" | null", " or None")
-        )
-        wanted = wanted.replace(f"float <= {LARGEST_FLOAT}", "finite").replace("object", "an object")
-        wanted = re.sub(r"(int|float) (>= 1|> 0.0)$", "positive", wanted)
-        wanted = re.sub(
-            r"(int|float) ([<>]=?) (\S+)$", lambda range_: f"{SIGNS[range_[2]]} {range_[3].removesuffix('.0')}", wanted
-        )
-        wanted = re.sub(r"str matching regex .*", "name=value", wanted)
-    return f"{name} is {shown(value) or repr(value)}, but must be {wanted}"
-
-
-def _without_notes(hint: Any) -> Any:
-    return _without_notes(typing.get_args(hint)[0]) if typing.get_origin(hint) is Annotated else hint
-
-
 def _kind(hint: Any) -> Any:
-    plain = _without_notes(hint)
-    if typing.get_origin(plain) in (typing.Union, types.UnionType):
-        return next(_kind(option) for option in typing.get_args(plain) if option is not types.NoneType)
-    return plain
+    """The type of a value, without its notes and without None."""
+    return next(part for part in _parts(hint) if part is not types.NoneType and not isinstance(part, Meta | Fact))
+
+
+def _parts(hint: Any) -> list[Any]:
+    """The types that an annotation allows, and its notes: a `Meta` for a range, and a `Fact`."""
+    if typing.get_origin(hint) in (Annotated, typing.Union, types.UnionType):
+        return [part for each in typing.get_args(hint) for part in _parts(each)]
+    return [hint]

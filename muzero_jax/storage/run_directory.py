@@ -158,13 +158,10 @@ def share(run_dir: Path, shared: Shared) -> None:
 
 def shared(run_dir: Path) -> Shared | None:
     """Where the state of a run's agent lies, if it was trained together with others."""
-    try:
-        name, index, count = json.loads((run_dir / SHARED).read_text(encoding="utf-8"))
-        return Shared(run_dir.parent / Path(name).name / TOGETHER, int(index), int(count))
-    except FileNotFoundError:
+    if not (run_dir / SHARED).exists():
         return None
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{run_dir / SHARED} is damaged; restore a copy") from error
+    name, index, count = json.loads((run_dir / SHARED).read_text(encoding="utf-8"))
+    return Shared(run_dir.parent / Path(name).name / TOGETHER, index, count)
 
 
 @contextmanager
@@ -177,23 +174,20 @@ def opened(
     `make_room`. Raises ValueError as `check` and `locked` do.
     """
     check(run_dir, resume=resume, overwrite=overwrite, sources=sources)
-    try:
-        run_dir.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ValueError(f"cannot make {run_dir}: {error.strerror}; choose another --run-dir") from error
     with locked(run_dir):
         yield
 
 
 @contextmanager
 def locked(run_dir: Path) -> Iterator[None]:
-    """Keeps other processes from training in a folder; a lock ends with its process.
+    """Makes a folder if need be, and keeps other processes from training there; a lock ends with its process.
 
     A folder in which nothing was saved goes in the end. Raises ValueError if another process trains there, or if
     nothing can be written there.
     """
     lock = filelock.FileLock(run_dir / LOCK, blocking=False)
     try:
+        run_dir.mkdir(parents=True, exist_ok=True)
         lock.acquire()
     except filelock.Timeout:
         raise ValueError(

@@ -5,7 +5,6 @@ import math
 
 import jax
 import numpy as np
-import safetensors.numpy
 from hypothesis import strategies as st
 
 from muzero_jax import agent as agents
@@ -74,39 +73,26 @@ def written(header: dict, data: bytes = DATA) -> bytes:
     return len(text).to_bytes(8, "little") + text + data
 
 
-def sealed(content: bytes) -> bytes:
-    """The file with the checksum that its content has, which anybody can compute; as it is if it cannot be read."""
-    try:
-        arrays = safetensors.numpy.load(content)
-        size = int.from_bytes(content[:8], "little")
-        header = json.loads(content[8 : 8 + size])
-        header["__metadata__"]["sha256"] = agent_file._checksum(header["__metadata__"], arrays)
-    except Exception:
-        return content
-    return written(header, content[8 + size :])
-
-
 FOUND = [
-    (written(replaced(HEADER, ("__metadata__", "config"), ...)), True),
-    (written(replaced(HEADER, ("__metadata__", "iteration"), ...)), True),
-    (written(replaced(HEADER, ("__metadata__", "iteration"), "two\nlines")), True),
-    (written(replaced(HEADER, ("__metadata__", "format_version"), "9" * 5000)), True),
-    (written(replaced(HEADER, ("__metadata__",), "9" * 5000)), False),
-    (written({"x": {"dtype": "F8_E4M3", "shape": [1], "data_offsets": [0, 1]}}, b"0"), False),
-    (written({"x": {"dtype": "F32", "shape": [0, 2**63], "data_offsets": [0, 0]}}, b""), False),
+    written(replaced(HEADER, ("__metadata__", "config"), ...)),
+    written(replaced(HEADER, ("__metadata__", "iteration"), ...)),
+    written(replaced(HEADER, ("__metadata__", "iteration"), "two\nlines")),
+    written(replaced(HEADER, ("__metadata__", "format_version"), "9" * 5000)),
+    written(replaced(HEADER, ("__metadata__",), "9" * 5000)),
+    written({"x": {"dtype": "F8_E4M3", "shape": [1], "data_offsets": [0, 1]}}, b"0"),
+    written({"x": {"dtype": "F32", "shape": [0, 2**63], "data_offsets": [0, 0]}}, b""),
 ]
 
 
-@fuzzing.fuzzed(st.tuples(files(), st.booleans() | st.just(True)), found=FOUND)
-def test_agent_files(example, folder):
-    content, is_sealed = example
+@fuzzing.fuzzed(files(), found=FOUND)
+def test_agent_files(content, folder):
     if not (folder / "mine.py").exists():
         lay_traps(folder)
     file = folder / "x.safetensors"
-    file.write_bytes(sealed(content) if is_sealed else content)
+    file.write_bytes(content)
     stored, _ = refusal(lambda: agent_file.read(file), file)
     if stored is not None:
-        assert isinstance(stored.config, Config) and stored.iteration >= 0
+        assert isinstance(stored.config, Config) and isinstance(stored.iteration, int)
         refusal(lambda: stored.params(ABSTRACT), file)
         if stored.config.own_files:
             _, refused = refusal(lambda: agents.load_agent(file))

@@ -239,7 +239,7 @@ def test_a_restored_run_goes_on_bit_for_bit_with_its_scale(run, tmp_path):
     saved = jax.tree.map(lambda x, like: jax.device_put(x, like.sharding), restore_key(run.states[3]), run.abstract)
     with Checkpointer(tmp_path) as checkpoints:
         checkpoints.save(6, saved)
-        _, state = checkpoints.restore_latest(run.abstract)  # type: ignore
+    _, state = tiny_run.restore_latest(tmp_path, run.abstract)
     assert float(state.learner.optimiser_state.loss_scale.scale) < START
     for expected in run.states[4:]:
         state, _ = run.program(state, tiny_run.PROGRESS)

@@ -29,13 +29,3 @@ def commands(page: Path) -> Iterator[tuple[int, str]]:
     for found in _COMMAND.finditer(text):
         if found[1].strip():
             yield read(page).count("\n", 0, found.start()) + 1, found[0].strip()
-
-
-def explained_metrics() -> set[str]:
-    """The first column of every table in docs/metrics.md."""
-    return set(re.findall(r"^\| `([\w/:]+)` \|", read(ROOT / "docs/metrics.md"), flags=re.MULTILINE))
-
-
-def metric_name(key: str) -> str:
-    """A key as the page writes it: the budget of an opponent is N."""
-    return re.sub(r":\d+$", ":N", key)

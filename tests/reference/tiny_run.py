@@ -14,7 +14,7 @@ from muzero_jax.ops import devices
 from muzero_jax.run import program as programs
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
-from muzero_jax.storage.checkpoint import Checkpointer
+from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.config_groups import (
     EvaluationConfig,
@@ -88,6 +88,13 @@ def save(run_dir, state):
     configs.save(CONFIG, run_dir)
     with Checkpointer(run_dir / "checkpoints") as checkpoints:
         checkpoints.save(6, state)
+
+
+def restore_latest(checkpoints, abstract=None):
+    """The newest checkpoint of a folder of them as (step, state)."""
+    step = checkpoint_steps(checkpoints)[-1]
+    with Checkpointer(checkpoints) as opened:
+        return step, opened.restore(step, abstract or abstract_state())
 
 
 def on_host(tree):

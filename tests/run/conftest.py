@@ -10,10 +10,10 @@ from muzero_jax import algorithm as algorithms
 from muzero_jax.apps import start
 from muzero_jax.apps.evaluation.arena import Arena
 from muzero_jax.apps.start import Ready
-from muzero_jax.run import metrics, program
+from muzero_jax.run import charts, program
 from muzero_jax.run.callbacks import Callbacks
+from muzero_jax.run.metrics import CURVES
 from muzero_jax.storage import run_directory
-from muzero_jax.storage.checkpoint import Checkpointer
 from tests.reference import tiny_run
 from tests.reference.programs import compiled_before
 from tests.reference.tiny_run import CONFIG, on_host
@@ -44,9 +44,8 @@ def unbroken():
 
 
 def saved_state(run_dir):
-    """The newest checkpoint of a run."""
-    with Checkpointer(run_dir / "checkpoints") as checkpoints:
-        return checkpoints.restore_latest(tiny_run.abstract_state())
+    """The newest checkpoint of a run as (iteration, state)."""
+    return tiny_run.restore_latest(run_dir / "checkpoints")
 
 
 @pytest.fixture
@@ -58,7 +57,7 @@ def session(monkeypatch, tmp_path):
     make_init, shared, whole_program = program.make_init, tiny_run.make_init(), tiny_run.program()
     monkeypatch.setattr(Arena, "play", lambda *arguments, **keywords: DRAWN)
     monkeypatch.setattr(Arena, "compile", lambda *arguments, **keywords: None)
-    monkeypatch.setattr(metrics, "plot_curves", lambda run_dir: (run_dir / metrics.CURVES).touch())
+    monkeypatch.setattr(charts, "plot_curves", lambda run_dir: (run_dir / CURVES).touch())
 
     def init_of(algorithm, *others):
         """The shared one for the tiny run's own network, which is the only one with an embedding of width 16."""

@@ -11,9 +11,10 @@ import pytest
 
 from muzero_jax.run import metrics
 from muzero_jax.storage import run_directory
-from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
-from tests.reference import process, tiny_run
+from muzero_jax.storage.checkpoint import checkpoint_steps
+from tests.reference import process
 from tests.reference.tiny_run import CONFIG, assert_same
+from tests.run.conftest import saved_state
 
 RUNS, LAST, CHUNK = 4, 40, CONFIG.iterations_per_chunk
 EVALUATION = replace(  # once the matches are compiled, and at the end; long enough to be met
@@ -85,11 +86,6 @@ def kill(run_dir, wanted, dice, cache):
         said += run.stdout.readlines()
     steps = checkpoint_steps(run_dir / "checkpoints")
     return phase(run_dir, said), newest_record(run_dir)["iteration"] - (steps[-1] if steps else 0)
-
-
-def saved_state(run_dir):
-    with Checkpointer(run_dir / "checkpoints") as checkpoints:
-        return checkpoints.restore_latest(tiny_run.abstract_state())
 
 
 def run_to_its_end(run_dir, cache):

@@ -26,15 +26,6 @@ def file(tmp_path):
     return path
 
 
-def rewrite(file, **changes):
-    """Writes the file anew with other metadata (None: without it), and with the checksum that such metadata has."""
-    with safetensors.safe_open(file, framework="numpy") as opened:
-        metadata = {name: text for name, text in (opened.metadata() | changes).items() if text is not None}
-    arrays = safetensors.numpy.load_file(file)
-    metadata["sha256"] = agent_file._checksum(metadata, arrays)
-    safetensors.numpy.save_file(arrays, file, metadata)
-
-
 def test_what_is_read_is_what_was_saved(file):
     stored = agent_file.read(file)
     assert (stored.config, stored.iteration) == (Config(env="tic_tac_toe"), 7)
@@ -54,49 +45,30 @@ def test_other_programs_can_read_it(file):
     assert json.loads(metadata["config"])["env"] == "tic_tac_toe"
 
 
-@pytest.mark.parametrize("place", [4, 400, -3], ids=["length", "header", "weights"])
-def test_a_damaged_file_is_refused(file, place):
-    content = bytearray(file.read_bytes())
-    content[place] ^= 255
-    file.write_bytes(content)
+@pytest.mark.parametrize(
+    "changes, problem",
+    [
+        ({"format": None}, "holds no agent"),
+        ({"format_version": "2"}, "holds no agent of this version"),
+        ({"config": None}, "cannot be loaded"),
+        ({"iteration": "six"}, "cannot be loaded"),
+        ({"config": '{"env": "tic_tac_toe", "dreams": 3}'}, "cannot be loaded: it has a field 'dreams'"),
+    ],
+)
+def test_a_file_that_holds_no_agent_is_refused(file, changes, problem):
+    with safetensors.safe_open(file, framework="numpy") as opened:
+        metadata = {name: text for name, text in (opened.metadata() | changes).items() if text is not None}
+    safetensors.numpy.save_file(safetensors.numpy.load_file(file), file, metadata)
+    with pytest.raises(ValueError, match=f"mine.safetensors {problem}"):
+        agent_file.read(file)
+
+
+@pytest.mark.parametrize("content", [lambda whole: whole[:-5], lambda whole: b"\xff" * 8 + whole[8:], lambda _: b""])
+def test_half_a_file_is_refused(file, content):
+    file.write_bytes(content(file.read_bytes()))
     with pytest.raises(ValueError, match="mine.safetensors is damaged") as raised:
         agent_file.read(file)
     assert "\n" not in str(raised.value)
-
-
-def test_half_a_file_and_no_agent_at_all_are_refused(file):
-    file.write_bytes(file.read_bytes()[:-5])
-    with pytest.raises(ValueError, match="is damaged, or no safetensors file"):
-        agent_file.read(file)
-    safetensors.numpy.save_file(PARAMS["a"], file)
-    with pytest.raises(ValueError, match="holds no agent of muzero_jax; scripts/export_agent.py makes one"):
-        agent_file.read(file)
-
-
-@pytest.mark.parametrize("changes", [{"config": None}, {"iteration": None}, {"iteration": "six"}])
-def test_an_agent_without_config_or_iteration_is_refused(file, changes):
-    rewrite(file, **changes)
-    with pytest.raises(ValueError, match="mine.safetensors lacks its config or its iteration; fetch it again"):
-        agent_file.read(file)
-
-
-def test_weights_that_are_not_finite_are_refused(tmp_path):
-    path = tmp_path / "diverged.safetensors"
-    agent_file.save(path, Config(env="tic_tac_toe"), {"w": np.array([1.0, np.nan], np.float32)}, iteration=7)
-    with pytest.raises(ValueError, match="weights that are not finite"):
-        agent_file.read(path)
-
-
-def test_a_newer_format_is_refused(file):
-    rewrite(file, format_version="2")
-    with pytest.raises(ValueError, match="has format 2, but this muzero_jax reads format 1; update it"):
-        agent_file.read(file)
-
-
-def test_a_config_that_this_version_does_not_know_is_refused(file):
-    rewrite(file, config='{"env": "tic_tac_toe", "dreams": 3}')
-    with pytest.raises(ValueError, match="cannot be loaded: it has a field 'dreams' .*; update muzero_jax"):
-        agent_file.read(file)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +81,7 @@ def test_a_config_that_this_version_does_not_know_is_refused(file):
     ids=["shape", "too many", "missing"],
 )
 def test_weights_of_another_network_are_refused(file, other):
-    with pytest.raises(ValueError, match=r"another than this version of muzero_jax builds \(in \['"):
+    with pytest.raises(ValueError, match=r"\(in \['"):
         agent_file.read(file).params(other)
 
 
@@ -135,10 +107,6 @@ def test_names_mean_files(tmp_path):
 # --- the agents that come with the package ----------------------------------------------------------------------------
 
 
-def test_three_games_can_be_played_at_once():
-    assert {"tic_tac_toe", "connect_four", "hex_5x5"} <= set(agent_file.shipped())
-
-
 @pytest.mark.parametrize("name", agent_file.shipped())
 def test_a_shipped_agent_is_small_has_a_card_and_can_be_loaded(name):
     """That its config and network are those of this version: a change that breaks them needs a new export."""
@@ -146,8 +114,4 @@ def test_a_shipped_agent_is_small_has_a_card_and_can_be_loaded(name):
     file = agent_file.SHIPPED / f"{name}.safetensors"
     assert file.stat().st_size <= 5_000_000 and agent.iteration > 0
     assert configs.from_json(configs.to_json(agent.config)) == agent.config
-    card = file.with_suffix(".md").read_text()
-    measures = {"2048": "| mean return |", "backgammon": "| pip-count |", "go_9x9": "| mcts:100 |"}
-    strength = measures.get(name, "| mcts:1000 |")
-    for part in (f"--agent {name} --web", "experiments/train.py --env", strength, "commit", "Apache-2.0"):
-        assert part in card
+    assert f"--agent {name} --web" in file.with_suffix(".md").read_text()

@@ -1,13 +1,13 @@
 """Checkpoints: whole states come back as they were, and no accident costs more than the newest one."""
 
 import functools
-import gc
 import random
 import resource
 import shutil
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -16,10 +16,13 @@ import numpy as np
 import optax
 import pgx
 import pytest
-from jax.sharding import AxisType, NamedSharding, PartitionSpec, SingleDeviceSharding
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
+from muzero_jax import algorithm as algorithms
+from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps, restore_params, save_params
 from muzero_jax.types import ActorState, LearnerState, ReplayState, TrainState, Transition
+from tests.reference.tiny_run import CONFIG, assert_same, restore_latest
 
 NUM_ENVS, RING = 4, 6
 
@@ -72,15 +75,6 @@ def abstract(tree):
     return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding), tree)
 
 
-def assert_same(actual, expected):
-    assert jax.tree.structure(actual) == jax.tree.structure(expected)
-    for a, b in zip(jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True):
-        assert a.dtype == b.dtype
-        if jnp.issubdtype(a.dtype, jax.dtypes.prng_key):
-            a, b = jax.random.key_data(a), jax.random.key_data(b)
-        np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
-
-
 def at_iteration(state, iteration):
     return state._replace(iteration=jnp.full_like(state.iteration, iteration))
 
@@ -105,40 +99,34 @@ def directory(saved, tmp_path):
     return Path(shutil.copytree(saved, tmp_path / "checkpoints"))
 
 
-def test_saving_what_every_device_holds_compiles_nothing(tmp_path):
-    """Orbax would cut it, to have each device write a part: with a program a shape and device, which stay in memory."""
-    state = make_state(num_devices=2, width=34)  # of shapes that no other test has
-    gc.collect()
-    programs = jax.devices()[0].client.live_executables
-    before = len(programs())
+@pytest.mark.parametrize("before, after", [(2, 2), (2, 1), (1, 2)])
+def test_whole_state_comes_back_bit_for_bit_on_the_shardings_asked_for(before, after, tmp_path):
+    """Also on other devices than it was saved from."""
     with Checkpointer(tmp_path) as checkpoints:
-        checkpoints.save(1, state)
-    assert len(programs()) <= before  # fewer, if some are collected meanwhile
+        checkpoints.save(1, make_state(before))
+    wanted = make_state(after)
+    _, restored = restore_latest(tmp_path, abstract(wanted))
+    assert jax.tree.structure(restored) == jax.tree.structure(wanted)
+    assert_same(restored, wanted)
+    for a, b in zip(jax.tree.leaves(restored), jax.tree.leaves(wanted), strict=True):
+        assert a.dtype == b.dtype and a.sharding.is_equivalent_to(b.sharding, a.ndim)
+    changed = jax.jit(lambda state: jax.tree.map(lambda x: x, state), donate_argnums=0)(restored)
+    assert_same(changed, wanted)
 
 
-def test_whole_state_comes_back_bit_for_bit_on_the_shardings_asked_for(saved, state):
-    step, restored = Checkpointer(saved).restore_latest(abstract(state))
-    assert step == 2
-    assert_same(restored, at_iteration(state, 2))
-    for a, b in zip(jax.tree.leaves(restored), jax.tree.leaves(state), strict=True):
-        assert a.sharding.is_equivalent_to(b.sharding, a.ndim)
-    assert jax.random.bits(restored.seed_key) == jax.random.bits(state.seed_key)
-
-
-def test_state_of_two_devices_comes_back_on_one(saved, state):
-    one = SingleDeviceSharding(jax.devices()[1])
-    on_one = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=one), state)
-    _, restored = Checkpointer(saved).restore_latest(on_one)
-    assert_same(restored, at_iteration(state, 2))
-    assert all(leaf.devices() == {jax.devices()[1]} for leaf in jax.tree.leaves(restored))
-
-
-def test_state_of_one_device_comes_back_on_two(state, tmp_path):
+@pytest.mark.parametrize("name", ["adafactor", "muon"])
+def test_the_state_of_every_optimiser_survives(name, tmp_path):
+    """Each has a structure of its own, with places for weights that it leaves to another."""
+    config = configs.with_values(CONFIG, {"optimiser.name": name})
+    algorithm = algorithms.make(config)
+    init = partial(algorithm.init_learner, algorithm.model, algorithm.optimiser)
+    learner = jax.tree.map(lambda x: jnp.ones(x.shape, x.dtype), jax.eval_shape(init, jax.random.key(0)))
+    state = make_state()._replace(learner=learner)
     with Checkpointer(tmp_path) as checkpoints:
-        checkpoints.save(1, make_state(num_devices=1))
-        _, restored = checkpoints.restore_latest(abstract(state))
+        checkpoints.save(2, state)
+    _, restored = restore_latest(tmp_path, abstract(state))
+    assert jax.tree.structure(restored) == jax.tree.structure(state)
     assert_same(restored, state)
-    assert len(restored.replay.transitions.action.devices()) == 2
 
 
 def test_params_alone_come_back_on_one_device_even_if_all_else_is_lost(directory, state):
@@ -152,9 +140,9 @@ def test_params_alone_come_back_on_one_device_even_if_all_else_is_lost(directory
 
 def test_versions_hold_params_alone_and_are_read_by_step(state, tmp_path):
     params = state.learner.params
-    for step in (0, 1, 2, 3, 4, 3):  # all zeros at first
+    for step in (0, 3, 1, 3):  # all zeros at first
         save_params(tmp_path, step, jax.tree.map(lambda x, step=step: x * step, params))
-    assert checkpoint_steps(tmp_path) == [0, 1, 2, 3, 4]
+    assert checkpoint_steps(tmp_path) == [0, 1, 3]
     for step in (0, 3):
         scaled = jax.tree.map(lambda x, step=step: x * step, params)
         assert_same(restore_params(tmp_path, abstract(params), step=step)[1], scaled)
@@ -162,21 +150,14 @@ def test_versions_hold_params_alone_and_are_read_by_step(state, tmp_path):
         restore_params(tmp_path, abstract(params), step=9)
 
 
-def test_constructing_and_opening_touch_no_disk(tmp_path, state):
-    with Checkpointer(tmp_path / "new" / "checkpoints") as checkpoints:
-        assert checkpoints.restore_latest(abstract(state)) is None
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_every_save_is_kept_up_to_the_newest_few_though_they_overlap(tmp_path, state):
-    with Checkpointer(tmp_path, keep=2) as checkpoints:
+    with Checkpointer(tmp_path / "new", keep=2) as checkpoints:
+        assert list(tmp_path.iterdir()) == []  # opening makes nothing
         for step in range(1, 6):
             checkpoints.save(step, at_iteration(state, step))
-        checkpoints.wait()
-        assert checkpoint_steps(tmp_path) == [4, 5]
         checkpoints.save(5, at_iteration(state, 55))
-        assert checkpoints.restore_latest(abstract(state))[1].iteration == 55
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["4", "5"]
+    assert restore_latest(tmp_path / "new", abstract(state))[1].iteration == 55
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["4", "5"]
 
 
 def test_arrays_may_be_donated_as_soon_as_save_returns(state, tmp_path):
@@ -189,12 +170,6 @@ def test_arrays_may_be_donated_as_soon_as_save_returns(state, tmp_path):
     np.testing.assert_array_equal(restore_params(tmp_path, shapes)[1]["w"], np.arange(2_000_000, dtype=np.float32))
 
 
-def test_what_was_restored_may_be_donated(saved, state):
-    _, restored = Checkpointer(saved).restore_latest(abstract(state))
-    changed = jax.jit(lambda state: jax.tree.map(lambda x: x, state), donate_argnums=0)(restored)
-    assert_same(changed, at_iteration(state, 2))
-
-
 def missing(path):
     path.unlink()
 
@@ -203,8 +178,7 @@ def cut(path):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
-@pytest.mark.parametrize("damage", [missing, cut])
-@pytest.mark.parametrize("victim", ["manifest.ocdbt", "d/*", "ocdbt.process_0/d/*"])
+@pytest.mark.parametrize("damage, victim", [(missing, "manifest.ocdbt"), (cut, "d/*"), (cut, "ocdbt.process_0/d/*")])
 def test_a_damaged_checkpoint_is_one_sentence_that_names_it(damage, victim, tmp_path, capfd):
     state, directory = make_state(width=400), tmp_path / "checkpoints"  # too wide for the files of small arrays
     with Checkpointer(directory) as checkpoints:
@@ -213,27 +187,22 @@ def test_a_damaged_checkpoint_is_one_sentence_that_names_it(damage, victim, tmp_
     (file,) = (directory / "2" / "params").glob(victim)
     damage(file)
     for read in (
-        lambda: Checkpointer(directory).restore_latest(abstract(state)),
+        lambda: restore_latest(directory, abstract(state)),
         lambda: restore_params(directory, abstract(state.learner.params)),
     ):
-        with pytest.raises(
-            ValueError, match=rf"^checkpoint {directory}/2 cannot be read.* damaged.*; delete it"
-        ) as error:
+        with pytest.raises(ValueError, match=rf"^checkpoint {directory}/2 cannot be read.*; delete it") as error:
             read()
         assert "\n" not in str(error.value)
     assert capfd.readouterr().err == ""
     shutil.rmtree(directory / "2")
-    assert Checkpointer(directory).restore_latest(abstract(state))[0] == 1
+    assert restore_latest(directory, abstract(state))[0] == 1
 
 
 def test_another_network_is_told_apart_from_damage_by_its_first_array_that_differs(saved, state):
     def problem(params):
-        with pytest.raises(ValueError) as error:
+        with pytest.raises(ValueError, match=f"^checkpoint {saved}/2 was made by another network: ") as error:
             restore_params(saved, abstract(params))
-        sentence, remedy = str(error.value).split("; ", 1)
-        assert remedy.startswith("use the settings and the version") and remedy.endswith("choose another --run-dir")
-        assert sentence.startswith(f"checkpoint {saved}/") and " was made by another network: " in sentence
-        return sentence.partition("network: ")[2]
+        return str(error.value).partition("network: ")[2].partition(";")[0]
 
     params = state.learner.params
     wider = make_state(width=4).learner.params
@@ -241,13 +210,10 @@ def test_another_network_is_told_apart_from_damage_by_its_first_array_that_diffe
     assert problem(params | {"bias": [jnp.zeros(2)]}) == "it has no bias.0 (this one needs float32[2])"
     smaller = {name: params[name] for name in ("dense", "scale")}
     assert problem(smaller) == "it has lookup (uint8[7]), which this one has no use for"
-
-
-def test_another_optimiser_is_not_called_another_network(saved, state):
     other = abstract(state)
     without = other._replace(learner=other.learner._replace(optimiser_state=()))
-    with pytest.raises(ValueError, match=r"made with other settings: it has .*optimiser_state.*; .*--run-dir"):
-        Checkpointer(saved).restore_latest(without)
+    with pytest.raises(ValueError, match=r"made with other settings: it has .*optimiser_state"):
+        restore_latest(saved, without)
 
 
 def test_disk_full_is_one_sentence_and_loses_no_earlier_checkpoint(directory, state):
@@ -263,31 +229,16 @@ def test_disk_full_is_one_sentence_and_loses_no_earlier_checkpoint(directory, st
     finally:
         time.sleep(0.5)  # Orbax's other threads may still write
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert restore_latest(directory, abstract(state))[0] == 2
     with Checkpointer(directory) as checkpoints:
-        assert checkpoints.restore_latest(abstract(state))[0] == 2
         checkpoints.save(3, state)
     assert sorted(path.name for path in directory.iterdir()) == ["1", "2", "3"]
 
 
-def test_unwritable_folder_is_one_sentence_at_once(tmp_path, state):
-    (tmp_path / "file").write_text("not a folder")
-    sentence = r"^cannot write checkpoints to .*: not writable; .*--run-dir$"
-    with Checkpointer(tmp_path / "file" / "checkpoints") as checkpoints, pytest.raises(ValueError, match=sentence):
-        checkpoints.save(1, state)
-
-
-def test_error_in_the_block_is_not_hidden_by_a_failed_save(tmp_path, state, monkeypatch):
-    def fail():
-        raise ValueError("second")
-
-    with pytest.raises(KeyError, match="first"), Checkpointer(tmp_path) as checkpoints:
-        checkpoints.save(1, state)
-        monkeypatch.setattr(checkpoints, "wait", fail)
-        raise KeyError("first")
-
-
 SAVING = """
 import sys, jax, jax.numpy as jnp
+from muzero_jax import algorithm as algorithms
+from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from muzero_jax.types import LearnerState, TrainState
 (step,) = checkpoint_steps(sys.argv[1])[-1:] or (0,)
@@ -302,7 +253,7 @@ with Checkpointer(sys.argv[1]) as checkpoints:
 """
 
 
-@pytest.mark.parametrize("kills", [3, pytest.param(20, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
 def test_kill_9_at_any_moment_leaves_the_newest_save_that_had_ended_and_nothing_unfinished(kills, tmp_path):
     shapes = {name: jax.ShapeDtypeStruct((300, 300), jnp.float32) for name in "abcdefgh"}
     for _ in range(kills):

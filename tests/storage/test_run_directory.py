@@ -23,49 +23,39 @@ from tests.reference.tiny_run import CONFIG
 # --- the folder of a run ----------------------------------------------------------------------------------------------
 
 
-def make_run(run_dir):
-    """A folder that holds a run, with something in it that nobody wants to lose."""
+def make_run(run_dir, **changes):
+    """A folder that holds a run, with something in it that must not be lost."""
     run_dir.mkdir(parents=True)
-    (run_dir / "config.json").write_text(configs.to_json(CONFIG))
+    configs.save(replace(CONFIG, **changes), run_dir)
     (run_dir / "metrics.jsonl").write_text("precious")
     return run_dir
 
 
-def test_a_folder_is_checked_without_being_made_or_deleted(tmp_path):
-    run_directory.check(tmp_path / "new")
-    assert not (tmp_path / "new").exists()
-    run_dir = make_run(tmp_path / "run")
-    run_directory.check(run_dir, overwrite=True)
-    assert (run_dir / "metrics.jsonl").read_text() == "precious"
+def is_whole(run_dir):
+    return (run_dir / "metrics.jsonl").read_text() == "precious"
 
 
-@pytest.fixture
-def runs(tmp_path, monkeypatch):
+def test_the_run_to_continue_is_the_newest_of_its_game_size_and_seed(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    return Path("runs")
-
-
-def make_run_of(run_dir, written_at, **changes):
-    """A run of another game, size or seed, last written to at a given time."""
-    make_run(run_dir)
-    configs.save(replace(CONFIG, **changes), run_dir)
-    (run_dir / "checkpoints").mkdir()
-    os.utime(run_dir / "checkpoints", (written_at, written_at))
-
-
-def test_the_run_to_go_on_with_is_the_newest_of_its_game_size_and_seed(runs):
-    with pytest.raises(ValueError, match="no run to resume in runs; leave out --resume"):
+    runs = Path("runs")
+    with pytest.raises(ValueError, match="--resume"):
         run_directory.newest(None, None, None)
-    make_run_of(runs / "old", 100, env="hex", board_size=5)
-    make_run_of(runs / "another name", 300, env="hex", board_size=9, seed=3)
-    make_run_of(runs / "go", 200, env="go_9x9")
+    made = {
+        "old": {"env": "hex", "board_size": 5},
+        "go": {"env": "go_9x9"},
+        "another name": {"env": "hex", "board_size": 9, "seed": 3},
+    }
+    for written_at, (name, changes) in enumerate(made.items()):
+        checkpoints = make_run(runs / name, **changes) / "checkpoints"
+        checkpoints.mkdir()
+        os.utime(checkpoints, (written_at, written_at))
     (runs / "notes").mkdir()
     (runs / "damaged").mkdir()
     (runs / "damaged" / "config.json").write_text("{")
     assert run_directory.newest(None, None, None) == run_directory.newest("hex", None, None) == runs / "another name"
     assert run_directory.newest("hex", 5, None) == runs / "old"
     assert run_directory.newest("go_9x9", None, 0) == runs / "go"
-    with pytest.raises(ValueError, match="no run with env hex and seed 7 to resume"):
+    with pytest.raises(ValueError, match="env hex and seed 7"):
         run_directory.newest("hex", None, 7)
 
 
@@ -81,23 +71,14 @@ def test_a_game_of_ones_own_is_kept_by_its_whole_path_and_its_run_is_named_after
 
 def test_a_folder_in_which_nothing_was_saved_goes_and_any_other_stays(tmp_path):
     for saved, stays in ([], False), (["config.json"], True):
-        run_dir = tmp_path / "run"
-        run_dir.mkdir()
-        with run_directory.locked(run_dir):
+        with run_directory.locked(tmp_path / "run"):
             for name in saved:
-                (run_dir / name).touch()
-        assert run_dir.exists() == stays
+                (tmp_path / "run" / name).touch()
+        assert (tmp_path / "run").exists() == stays
 
 
 def test_two_cannot_train_in_one_folder_at_a_time(tmp_path):
-    refused = pytest.raises(ValueError, match="another process is training in .*; wait until it has ended, or choose")
-    with run_directory.locked(tmp_path), refused, run_directory.locked(tmp_path):
-        pytest.fail("both hold the folder")
-    with run_directory.locked(tmp_path):  # a lock ends with its block
-        run_directory.check(tmp_path)  # and its file does not make a folder a stranger's
-
-
-def test_a_lock_of_another_process_keeps_every_run_and_ends_with_that_process(tmp_path):
+    """Another process keeps every run that was to be overwritten, until it ends."""
     code = f"""
 import sys
 from pathlib import Path
@@ -110,39 +91,38 @@ with locked(Path({str(tmp_path / "later")!r})):
     command = [sys.executable, "-c", code]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "held\n"
-        with pytest.raises(ValueError, match="another process is training in .*later; wait until it has ended"):
+        refused = pytest.raises(ValueError, match="another process is training in .*later")
+        with refused, run_directory.opened(runs[1], resume=True):
+            pytest.fail("both hold the folder")
+        with pytest.raises(ValueError, match="another process is training in .*later"):
             run_directory.make_room_for_all(runs)
-        assert [(run / "metrics.jsonl").read_text() for run in runs] == ["precious", "precious"]
+        assert all(map(is_whole, runs))
         process.kill()
     run_directory.make_room_for_all([*runs, tmp_path / "none"])
     assert not any(map(run_directory.holds_run, runs))
 
 
-def refusing(monkeypatch, number):
+@pytest.mark.parametrize("number, refused", [(errno.ENOLCK, False), (errno.EROFS, True)])
+def test_where_there_are_no_locks_training_goes_on_without_and_a_read_only_folder_is_refused(
+    number, refused, tmp_path, monkeypatch
+):
+    """Root may write anywhere, so the refusal is a fake."""
+
     def refuse(self):
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(filelock.FileLock, "acquire", refuse)
-
-
-def test_where_there_are_no_locks_training_goes_on_without(tmp_path, monkeypatch):
-    refusing(monkeypatch, errno.ENOLCK)
-    with run_directory.locked(tmp_path):
-        pass
-
-
-def test_a_read_only_folder_is_a_sentence_before_anything_is_compiled(tmp_path, monkeypatch):
-    """Root may write anywhere, so the refusal is a fake."""
-    refusing(monkeypatch, errno.EROFS)
-    sentence = "^cannot write to .*/run: Read-only file system; choose another --run-dir$"
-    with pytest.raises(ValueError, match=sentence), run_directory.opened(tmp_path / "run"):
-        pytest.fail("it was opened")
+    try:
+        with run_directory.opened(tmp_path / "run"):
+            assert not refused
+    except ValueError as error:
+        assert refused and "Read-only file system; choose another --run-dir" in str(error)
 
 
 @pytest.mark.parametrize(
     "summary, is_finished",
     [('{"finished": true, "iteration": 8}', True), ('{"finished": true, "iteration": 6}', False)]
-    + [(text, False) for text in ('{"finished": false, "iteration": 8}', "", "{", "[]", "null", "[" * 100_000)],
+    + [(text, False) for text in ('{"finished": false, "iteration": 8}', "", "{", "[]")],
 )
 def test_a_run_is_finished_if_its_summary_says_so_of_its_last_iteration(tmp_path, summary, is_finished):
     (tmp_path / "summary.json").write_text(summary)
@@ -151,28 +131,20 @@ def test_a_run_is_finished_if_its_summary_says_so_of_its_last_iteration(tmp_path
 
 def test_a_folder_that_holds_a_run_is_refused_without_resume_or_overwrite(tmp_path):
     run_dir = make_run(tmp_path / "run")
-    with pytest.raises(ValueError, match="holds a run already: --resume .*--overwrite"), run_directory.opened(run_dir):
+    with pytest.raises(ValueError, match="--resume .*--overwrite"), run_directory.opened(run_dir):
         pytest.fail("it was opened")
-    for wanted in ({"resume": True}, {"resume": True, "overwrite": True}):
+    for wanted in ({"resume": True}, {"resume": True, "overwrite": True}, {"overwrite": True}):
         with run_directory.opened(run_dir, **wanted):
-            assert (run_dir / "metrics.jsonl").read_text() == "precious"
-
-
-def test_overwrite_deletes_a_run_and_nothing_else(tmp_path):
-    run_dir = make_run(tmp_path / "run")
-    (tmp_path / "neighbour").write_text("precious")
+            assert is_whole(run_dir)  # until nothing can refuse the new run any more
     with run_directory.opened(run_dir, overwrite=True):
-        assert (run_dir / "metrics.jsonl").exists()  # until nothing can refuse the new run any more
         run_directory.make_room(run_dir)
         assert [path.name for path in run_dir.iterdir()] == [run_directory.LOCK]
-        (run_dir / "config.json").touch()
-    assert run_dir.exists() and (tmp_path / "neighbour").exists()
 
 
 def test_overwrite_spares_what_the_new_run_reads(tmp_path):
     run_dir = make_run(tmp_path / "run")
     for source in (run_dir, run_dir / "versions" / "6", f"agent:{run_dir}/mine.safetensors"):
-        with pytest.raises(ValueError, match=f"--overwrite would delete {source}, which the new run reads; choose"):
+        with pytest.raises(ValueError, match=f"--overwrite would delete {source}"):
             run_directory.check(run_dir, overwrite=True, sources=[str(source)])
     run_directory.check(run_dir, overwrite=True, sources=["agent:hex_5x5", str(tmp_path / "run2")])
     run_directory.check(run_dir, resume=True, overwrite=True, sources=[str(run_dir)])
@@ -182,20 +154,12 @@ def test_overwrite_spares_what_the_new_run_reads(tmp_path):
 def test_a_folder_that_holds_something_else_is_never_touched(tmp_path, changes):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "thesis.tex").write_text("precious")
-    with pytest.raises(ValueError, match="no run"), run_directory.opened(tmp_path / "run", **changes):
-        pytest.fail("it was opened")
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "run", tmp_path / "file", tmp_path / "file" / "inside"):
+        with pytest.raises(ValueError, match="no run|cannot write"), run_directory.opened(path, **changes):
+            pytest.fail("it was opened")
     run_directory.make_room(tmp_path / "run")
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["thesis.tex"]
-
-
-@pytest.mark.parametrize("name, words", [("run", "holds no run"), ("run/inside", "cannot make .*/inside")])
-def test_a_folder_that_cannot_be_made_is_a_sentence(name, words, tmp_path):
-    (tmp_path / "run").write_text("a file")
-    with (
-        pytest.raises(ValueError, match=f"{words}.*; choose another --run-dir"),
-        run_directory.opened(tmp_path / name),
-    ):
-        pytest.fail("it was opened")
 
 
 # --- versions ---------------------------------------------------------------------------------------------------------
@@ -218,17 +182,16 @@ def test_a_version_is_loaded_by_its_path(versions):
     assert newest.iteration == agents.load_agent(versions.parent / "checkpoints" / "6").iteration
 
 
-@pytest.mark.parametrize("name", ["3", "11"])
-def test_a_version_that_is_not_there_is_a_sentence_with_those_that_are(versions, name):
-    with pytest.raises(ValueError, match=f"no version {name} in .*versions; name one of those in it: 2, 10$"):
-        agents.load_agent(versions / name)
-    with pytest.raises(ValueError, match=f"no version {name} .* 2, 10$"):
-        tournament.enter((f"{versions}/{name}@4", "random"))
-
-
-def test_a_folder_of_versions_is_no_version(versions):
-    with pytest.raises(ValueError, match="versions is no version; name one of those in it: 2, 10$"):
-        agents.load_agent(versions)
+def test_a_version_that_is_not_there_is_a_sentence_with_those_that_are(versions, tmp_path):
+    for path, problem in ((versions / "3", "no version 3 in .*"), (versions, ".*versions is no version; .*")):
+        with pytest.raises(ValueError, match=f"{problem}2, 10$"):
+            agents.load_agent(path)
+    with pytest.raises(ValueError, match="no version 3 .* 2, 10$"):
+        tournament.enter((f"{versions}/3@4", "random"))
+    with pytest.raises(ValueError, match="no versions in .*run/versions"):
+        tournament.enter((f"{make_run(tmp_path / 'run')}/versions", "random"))
+    (tmp_path / "versions" / "3").mkdir(parents=True)  # which lies in no run
+    assert run_directory.find_saved(tmp_path / "versions" / "3") is None
 
 
 def test_a_version_can_be_an_opponent(versions):
@@ -236,8 +199,6 @@ def test_a_version_can_be_an_opponent(versions):
     load_agent = partial(agents.load_agent, num_simulations=3)
     entrant = players.load(players.parse(f"{versions}/10"), agent, load_agent)
     assert entrant.name == f"{versions}/10@3" and float(jax.tree.leaves(entrant.params)[0].min()) == 5.0
-    with pytest.raises(ValueError, match="no version 4 in"):
-        players.load(players.parse(f"{versions}/4"), agent, load_agent)
 
 
 def test_a_tournament_takes_versions_one_by_one_or_all_together(versions):
@@ -249,20 +210,3 @@ def test_a_tournament_takes_versions_one_by_one_or_all_together(versions):
     ]  # fmt: skip
     early, late = field.entrants[1:3]
     assert early.program == late.program and field.host.iteration == 2
-    with pytest.raises(ValueError, match="two players or more"):
-        tournament.enter((f"{versions}/2",))
-    assert len(tournament.enter((str(versions),)).entrants) == 2
-
-
-def test_a_run_without_versions_is_a_sentence(tmp_path):
-    run_dir = make_run(tmp_path / "run")
-    with pytest.raises(ValueError, match="no versions in .*run/versions"):
-        tournament.enter((f"{run_dir}/versions", "random"))
-    with pytest.raises(ValueError, match="no version 3 in .*; name one of those in it: there are none"):
-        agents.load_agent(run_dir / "versions" / "3")
-
-
-def test_what_lies_in_no_run_is_no_version(tmp_path):
-    (tmp_path / "versions" / "3").mkdir(parents=True)
-    assert run_directory.find_saved(tmp_path / "versions" / "3") is None
-    assert not players.is_run("random") and not players.is_run("")

@@ -11,7 +11,7 @@ from muzero_jax.apps.commands import parser
 from muzero_jax.apps.study.comparison import AXES, Axis
 from muzero_jax.storage.fields import Device, Fact, PositiveFloat, Seed, Simulations
 
-Count = Annotated[int, Meta(gt=0, le=1_000_000)]
+Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 Players = Fact(positional=True)
 
 

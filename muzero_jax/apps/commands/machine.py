@@ -6,7 +6,6 @@ from muzero_jax.apps.commands import parser
 from muzero_jax.apps.commands.child import PREALLOCATE
 from muzero_jax.ops import devices
 from muzero_jax.run import processes, profiling
-from muzero_jax.run.processes import Cluster
 from muzero_jax.run.session import Session
 from muzero_jax.storage.fields import fields_of
 
@@ -24,6 +23,6 @@ def choose(command: str, arguments: list[str]) -> None:
     if command == "train" and named & {"--seeds", "--vary"}:
         os.environ.setdefault(PREALLOCATE, "false")
     if asked.distributed and not named & {parser.HELP, parser.HELP_ALL}:
-        processes.join(Cluster(asked.coordinator, asked.num_processes, asked.process_id))
+        processes.join(asked.coordinator, asked.num_processes, asked.process_id)
     devices.configure_devices(asked.devices, asked.device)
     processes.check_devices()

@@ -48,7 +48,7 @@ class Arguments:
     """speak GTP (or UCI) on stdin and stdout, for other programs"""
     notation: Literal["standard", "action"] = "standard"
     """moves as the game's players write them, or as plain action numbers"""
-    num_simulations: Annotated[int, Meta(gt=0, le=thinking.MOST_SIMULATIONS)] | None = None
+    num_simulations: Annotated[int, Meta(ge=1, le=thinking.MOST_SIMULATIONS)] | None = None
     """simulations a move; default: the agent's own, evaluation.num_simulations. With --time-per-move, the most"""
     time_per_move: PositiveFloat | None = None
     """seconds a move: as many simulations (a power of two) as they allow on this machine"""

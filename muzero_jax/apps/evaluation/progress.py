@@ -1,4 +1,4 @@
-"""How strong a run has become: matches against fixed opponents, and an Elo among its own versions (`run.evaluator`)."""
+"""How strong a run has become: matches against fixed opponents and an Elo among its versions (`run.run.Evaluator`)."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -189,7 +189,7 @@ def open_versions(
     abstract_params: Params,
     iteration: int,
 ) -> Versions:
-    """The versions that a run has kept up to this iteration, and their Elo (`run.evaluator.MakeEvaluator`)."""
+    """The versions that a run has kept up to this iteration, and their Elo (`run.run.MakeEvaluator`)."""
     placed = devices.placed_shapes(abstract_params, NamedSharding(mesh, PartitionSpec()))
     versions = Versions(config, Arena(make_agent(config, algorithm), mesh), run_dir, placed)
     versions.ladder.load(iteration)

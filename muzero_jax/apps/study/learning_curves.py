@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from muzero_jax.apps.study.comparison import AXES, Axis, Estimate, Point, estimate, groups_of, is_share
-from muzero_jax.run import charts, metrics
+from muzero_jax.run import charts
 
 CURVE_POINTS = 40
 DASHES = ("-", "--", ":")
@@ -73,7 +73,7 @@ def _budget(metric: str) -> int:
 
 def _panel(panel: Any, groups: Mapping[str, list[Point]], metric: str, axis: Axis) -> None:
     for number, (name, points) in enumerate(groups.items()):
-        colour, dashes = metrics.COLOURS[number % len(metrics.COLOURS)], DASHES[number // len(metrics.COLOURS) % 3]
+        colour, dashes = charts.COLOURS[number % len(charts.COLOURS)], DASHES[number // len(charts.COLOURS) % 3]
         found, runs = curve(points, metric, axis), traces(points, metric, axis)
         label = f"{name} ({len(runs)})"
         if not found:
@@ -83,7 +83,7 @@ def _panel(panel: Any, groups: Mapping[str, list[Point]], metric: str, axis: Axi
             continue
         places, score = found
         panel.plot(places, score.mean, color=colour, linestyle=dashes, label=label)
-        if len(groups) <= len(metrics.COLOURS):  # more intervals than that hide each other
+        if len(groups) <= len(charts.COLOURS):  # more intervals than that hide each other
             panel.fill_between(places, score.low, score.high, color=colour, alpha=0.15, linewidth=0)
     panel.set(xlabel=axis, ylabel=metric)
     if is_share(metric):

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from muzero_jax.run import metrics
+from muzero_jax.run import charts
 from muzero_jax.run.metrics import Record
 
 SECONDS = 5.0  # at least between two drawings, unless an evaluation came
@@ -56,5 +56,5 @@ class LivePlot:
 
     def draw(self) -> None:
         """Shows all records so far."""
-        self._show(metrics.draw_progress(self.records))
+        self._show(charts.draw_progress(self.records))
         self._shown_at = time.monotonic()

@@ -70,7 +70,7 @@ def test_an_unknown_agent_is_answered_with_those_that_there_are(text):
 @pytest.mark.parametrize("text", ["mcts:1000000000000", "rules:100001", "RUN@" + "9" * 13, "RUN:rules@" + "9" * 200])
 def test_a_name_that_asks_for_too_much_is_refused_with_the_limit(saved_run, text):
     text = text.replace("RUN", str(saved_run))
-    with pytest.raises(ValueError, match="the budget of .* is [0-9.]+, but must be at most 100000$") as e:
+    with pytest.raises(ValueError, match="the budget of .* is [0-9.]+, but must be an integer from 1 to 100,000$") as e:
         players.parse(text)
     assert repr(text) in str(e.value)
 
@@ -212,9 +212,9 @@ def test_an_agent_whose_network_or_game_has_one_board_is_refused_on_another(save
         agents.load_agent(path, board_size=77)
 
 
-@pytest.mark.parametrize("budget, limit", [(0, "positive"), (-3, "positive"), (10**11, "at most 100000")])
-def test_an_agent_that_cannot_have_so_many_simulations_is_refused(saved_run, budget, limit):
-    with pytest.raises(ValueError, match=f"--num-simulations is {budget}, but must be {limit}"):
+@pytest.mark.parametrize("budget", [0, -3, 10**11])
+def test_an_agent_that_cannot_have_so_many_simulations_is_refused(saved_run, budget):
+    with pytest.raises(ValueError, match=f"--num-simulations is {budget}, but must be an integer from 1 to 100,000"):
         agents.load_agent(saved_run, budget)
 
 
@@ -225,7 +225,7 @@ def test_an_agent_that_cannot_have_so_many_simulations_is_refused(saved_run, bud
         (replace(tiny_run.CONFIG, env="chequers"), "config.json describes no run .*There is no game 'chequers'"),
         (
             replace(tiny_run.CONFIG, evaluation=replace(tiny_run.CONFIG.evaluation, num_simulations=10**9)),
-            "config.json is not a config of ours: --evaluation.num-simulations is 1000000000, but must be at most",
+            "config.json is not a config of ours: --evaluation.num-simulations is 1000000000, but must be",
         ),
     ],
 )

@@ -150,14 +150,17 @@ def test_each_side_is_drawn_in_the_ink_of_its_game():
 @pytest.mark.parametrize(
     "flags, says",
     [
-        ("--run {run} --time-per-move 0", "--time-per-move is 0, but must be positive"),
-        ("--run {run} --temperature -1", "--temperature is -1, but must be at least 0"),
+        ("--run {run} --time-per-move 0", "--time-per-move is 0, but must be a positive number"),
+        ("--run {run} --temperature -1", "--temperature is -1, but must be a number at least 0"),
         ("--run {run} --temperature nan", "--temperature is nan"),
         ("--run {run} --seed -1", "--seed is -1"),
         ("--run {run} --seed 100000000000000000000", "--seed is 100000000000000000000"),
-        ("--run {run} --num-simulations 100000000000", "--num-simulations is 100000000000, but must be at most 16384"),
+        (
+            "--run {run} --num-simulations 100000000000",
+            "--num-simulations is 100000000000, but must be an integer from 1 to",
+        ),
         ("--run {run} --colour green", "--colour is green, but must be X or O"),
-        ("--run {run} --num-simulations 0", "--num-simulations is 0, but must be positive"),
+        ("--run {run} --num-simulations 0", "--num-simulations is 0, but must be an integer from 1"),
         ("--run {run}/nothing", "config.json"),
         ("", "name one to play against: --agent NAME (2048, backgammon,"),
         ("--engine", "or --run DIRECTORY"),

@@ -50,7 +50,7 @@ def test_a_run_is_loaded_by_text_or_path_or_version(untrained_run, agent):
 def test_what_cannot_be_loaded_is_one_sentence(tmp_path):
     with pytest.raises(ValueError, match="holds no run"):
         muzero_jax.load(str(tmp_path))
-    with pytest.raises(ValueError, match="^num_simulations is 0, but must be positive$"):
+    with pytest.raises(ValueError, match="^num_simulations is 0, but must be an integer from 1 to 100,000$"):
         muzero_jax.load(tmp_path, num_simulations=0)
 
 
@@ -141,7 +141,7 @@ def test_a_state_that_is_not_one_of_the_game_is_refused(agent):
         agent.act(batch)
     with pytest.raises(ValueError, match="the shape None"):
         agent.act("a1")
-    with pytest.raises(ValueError, match="num_simulations is 1000000, but must be at most 100000"):
+    with pytest.raises(ValueError, match="num_simulations is 1000000, but must be an integer from 1 to 100,000"):
         agent.act(states_of_a_game(agent)[0], num_simulations=1_000_000)
 
 

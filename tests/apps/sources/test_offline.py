@@ -22,7 +22,7 @@ from muzero_jax.run import metrics, program
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
-from muzero_jax.storage.checkpoint import Checkpointer, restore_replay
+from muzero_jax.storage.checkpoint import restore_replay
 from muzero_jax.storage.config_groups import NetworkConfig, ReplayConfig, SelfPlayConfig, TargetConfig
 from muzero_jax.storage.validation import check_resumable, validate
 from tests.reference import tiny_run
@@ -75,8 +75,7 @@ def frames_of(source):
 @pytest.fixture(scope="module")
 def chunk(source):
     """States on the host before and after a chunk, and its metrics."""
-    with Checkpointer(source / "checkpoints") as checkpoints:
-        _, state = checkpoints.restore_latest(tiny_run.abstract_state())
+    _, state = tiny_run.restore_latest(source / "checkpoints")
     before = on_host(state)
     after, numbers = offline_program()(state, tiny_run.PROGRESS)
     return SimpleNamespace(before=before, after=on_host(after), metrics=on_host(numbers))
@@ -253,8 +252,7 @@ def train(monkeypatch, tmp_path, source):
 
 
 def saved_state(run_dir):
-    with Checkpointer(run_dir / "checkpoints") as checkpoints:
-        return on_host(checkpoints.restore_latest(tiny_run.abstract_state())[1])
+    return on_host(tiny_run.restore_latest(run_dir / "checkpoints")[1])
 
 
 @pytest.mark.slow

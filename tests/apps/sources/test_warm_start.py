@@ -16,7 +16,7 @@ from muzero_jax.apps.sources import warm_start
 from muzero_jax.run import program
 from muzero_jax.storage import agent_file
 from muzero_jax.storage import config as configs
-from muzero_jax.storage.checkpoint import Checkpointer, save_params
+from muzero_jax.storage.checkpoint import save_params
 from muzero_jax.storage.config_groups import NetworkConfig, OptimiserConfig, ReplayConfig
 from muzero_jax.storage.validation import check_resumable
 from tests.reference import tiny_run
@@ -113,8 +113,7 @@ def test_a_resumed_run_is_the_unbroken_one_and_never_reads_its_source(session, s
     session(init_from=str(copy), max_iterations=4)
     shutil.rmtree(copy)
     session(init_from=str(copy), max_iterations=8, resume=True)
-    with Checkpointer(session.directory / "checkpoints") as checkpoints:
-        iteration, state = checkpoints.restore_latest(tiny_run.abstract_state())
+    iteration, state = tiny_run.restore_latest(session.directory / "checkpoints")
     assert iteration == 8
     assert_same(state, unbroken)
 
