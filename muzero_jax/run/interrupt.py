@@ -10,7 +10,7 @@ import signal
 import stat
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,6 +24,18 @@ each pass it on."""
 
 class Stopped(KeyboardInterrupt):
     """SIGTERM or SIGHUP ended what was under way, and nothing was left to save."""
+
+
+@contextmanager
+def answered(handler: Callable[[int, Any], object]) -> Iterator[None]:
+    """Has `handler` answer SIGTERM and SIGHUP; one that was ignored before (`nohup`) stays ignored."""
+    heard = [number for number in SYSTEMS if signal.getsignal(number) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, handler) for number in heard}
+    try:
+        yield
+    finally:
+        for number, before in previous.items():
+            signal.signal(number, before or signal.SIG_DFL)
 
 
 class Interrupt:
