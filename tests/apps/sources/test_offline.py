@@ -107,82 +107,64 @@ def test_every_iteration_of_a_chunk_learns(chunk):
 # --- what a run takes from its source ---------------------------------------------------------------------------------
 
 
-def test_a_runs_ring_decides_the_sizes(source):
+def test_a_runs_ring_decides_the_sizes_and_the_discount(source, tmp_path):
     other = replace(
-        CONFIG, self_play=SelfPlayConfig(), replay=ReplayConfig(min_frames=999), network=NetworkConfig(width=32)
+        CONFIG, self_play=SelfPlayConfig(), replay=ReplayConfig(min_frames=9), network=NetworkConfig(width=32)
     )
     config = offline.fit_to_source(offline.begin(replace(other, offline=str(source))), 2)
     assert (config.self_play.num_envs, config.self_play.rollout_length, config.replay.replay_length) == (8, 4, 32)
     assert config.reanalyze_fraction == 1.0 and config.network.width == 32
     assert config.iterations_to_learn == 1 and config.frames_to_learn == config.window_length
     validate(config)
-
-
-def test_games_decide_the_sizes_of_a_ring_that_devices_can_share(games):
-    """20 moves and windows of 7: two columns of 14 and 6 moves, and 6 frames more that start no window."""
-    config = offline.fit_to_source(offline_config(games), 2)
-    assert (config.self_play.num_envs, config.self_play.rollout_length, config.replay.replay_length) == (2, 1, 20)
-    assert config.offline == str(games)
-    validate(config)
-    four = offline.fit_to_source(offline_config(games), 4)
-    assert (four.self_play.num_envs, four.replay.replay_length) == (4, 15)
-
-
-@pytest.mark.parametrize(
-    "changes, sentence",
-    [
-        ({"env": "connect_four"}, "were played with --env tic_tac_toe, not connect_four; leave --env out"),
-        ({"board_size": 3}, "were played with --board-size None, not 3; leave --board-size out"),
-        ({"targets": TargetConfig(discount=0.9)}, "with --targets.discount 1.0, not 0.9; leave --targets.discount out"),
-    ],
-)
-def test_games_of_another_kind_than_the_flags_say_are_refused(source, changes, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        offline.fit_to_source(replace(CONFIG, offline=str(source), **changes), 2)
-
-
-def test_a_run_takes_the_discount_of_its_games_unless_told_otherwise(tmp_path):
     configs.save(replace(CONFIG, targets=replace(CONFIG.targets, discount=0.9)), tmp_path)
     assert offline_config(tmp_path).targets.discount == 0.9
 
 
-def test_what_an_offline_run_cannot_do_is_refused(games):
-    config = offline_config(games)
-    with pytest.raises(ValueError, match="--frames counts moves of self-play, and --offline plays none; give --min"):
-        validate(replace(config, frames=1000))
-    with pytest.raises(ValueError, match="--autotune finds sizes for self-play"):
-        offline.check(Session(autotune=True))
-
-
-def test_a_run_stays_offline_or_stays_online():
-    with pytest.raises(ValueError, match="made with --offline None, so it cannot go on with x; leave --offline out"):
-        check_resumable(replace(CONFIG, offline="x"), CONFIG)
-    with pytest.raises(ValueError, match="made with --offline x, so it cannot go on with None"):
-        check_resumable(CONFIG, replace(CONFIG, offline="x"))
+@pytest.mark.parametrize("num_devices, columns, length", [(2, 2, 20), (4, 4, 15)])
+def test_games_decide_the_sizes_of_a_ring_that_devices_can_share(games, num_devices, columns, length):
+    """20 moves and windows of 7: two columns of 14 and 6 moves, and 6 frames more that start no window."""
+    config = validate(offline.fit_to_source(offline_config(games), num_devices))
+    assert (config.self_play.num_envs, config.self_play.rollout_length) == (columns, 1)
+    assert config.replay.replay_length == length
 
 
 def open_source(config):
     return offline.open_source(config, tiny_run.algorithm().environment, lambda text: None)
 
 
+@pytest.mark.parametrize(
+    "refuse, says",
+    [
+        (lambda c: offline.fit_to_source(replace(c, env="connect_four"), 2), "leave --env out"),
+        (lambda c: offline.fit_to_source(replace(c, board_size=3), 2), "leave --board-size out"),
+        (
+            lambda c: offline.fit_to_source(replace(c, targets=TargetConfig(discount=0.9)), 2),
+            "leave --targets.discount",
+        ),
+        (lambda c: validate(replace(c, frames=1000)), "--frames counts moves of self-play"),
+        (lambda c: offline.check(Session(autotune=True)), "--autotune"),
+        (lambda c: check_resumable(c, CONFIG), "leave --offline out"),
+        (lambda c: open_source(replace(c, model="rules")), "--replay.reanalyze-fraction 0"),
+        (
+            lambda c: open_source(replace(c, targets=replace(c.targets, td_steps=25)))(
+                tiny_run.abstract_state().replay
+            ),
+            r"stored 24 frames .* \+ 1 = 28 frames; lower --targets.td-steps",
+        ),
+    ],
+)
+def test_what_an_offline_run_cannot_do_is_refused(source, refuse, says):
+    with pytest.raises(ValueError, match=says):
+        refuse(offline_config(source))
+
+
 def test_the_true_rules_search_again_only_where_the_ring_has_their_states(source, games):
-    with pytest.raises(ValueError, match="keeps no states of the rules.*--replay.reanalyze-fraction 0"):
-        open_source(offline_config(source, model="rules"))
     open_source(offline_config(source, model="rules", replay=replace(CONFIG.replay, reanalyze_fraction=0.0)))
     config = offline.fit_to_source(offline_config(games, model="rules"), 2)
     abstract = program.make_init(algorithms.make(config), 0, tiny_run.mesh()).eval_shape().replay
     ring = open_source(config)(abstract)
     boards = on_host(ring.transitions.state.observation)
     assert boards.shape == (*ring.transitions.action.shape, 3, 3, 2) and boards.any()
-
-
-def test_a_run_without_a_checkpoint_or_with_too_few_frames_teaches_nothing(source, tmp_path):
-    configs.save(CONFIG, tmp_path)
-    with pytest.raises(ValueError, match="no checkpoint in .*; give the folder of a run that has saved one"):
-        open_source(offline_config(tmp_path))
-    config = offline_config(source, targets=TargetConfig(unroll_steps=2, td_steps=25))
-    with pytest.raises(ValueError, match=r"stored 24 frames .* \+ 1 = 28 frames; lower --targets.td-steps"):
-        open_source(config)(tiny_run.abstract_state().replay)
 
 
 # --- the ring ---------------------------------------------------------------------------------------------------------
@@ -197,13 +179,6 @@ def test_only_the_ring_is_read_whatever_network_the_run_had(source):
     ring = open_source(config)(moved)
     assert_same(ring, frames_of(source))
     assert all(leaf.sharding == one for leaf in jax.tree.leaves(ring))
-
-
-def test_a_ring_of_other_shapes_is_refused(source):
-    abstract = tiny_run.abstract_state().replay
-    other = abstract._replace(transitions=abstract.transitions._replace(reward=abstract.transitions.search_policy))
-    with pytest.raises(ValueError, match=r"its replay.transitions.reward is float32\[32,8\] \(this one needs"):
-        restore_replay(source / "checkpoints", other)
 
 
 def test_a_ring_with_priorities_begins_with_all_alike(source):
