@@ -3,7 +3,7 @@
 Pairs whose players differ in nothing but their weights, as runs of one preset do, share one compiled match.
 """
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,8 +14,8 @@ from jax.sharding import Mesh
 
 from muzero_jax import agent as agents
 from muzero_jax.apps.evaluation import elo, engine_matches, players
-from muzero_jax.apps.evaluation.arena import Report, ShardedMatch, silent
-from muzero_jax.apps.evaluation.engine_matches import Conditions, EngineMatch
+from muzero_jax.apps.evaluation.arena import Report, Summary, silent
+from muzero_jax.apps.evaluation.engine_matches import Conditions
 from muzero_jax.apps.evaluation.matches import wilson_interval
 from muzero_jax.apps.evaluation.players import Agent, Entrant, LoadAgent
 from muzero_jax.apps.evaluation.tables import REPEATED, align, percent, percent_interval
@@ -78,10 +78,10 @@ def play(
     if anchor not in names:
         raise ValueError(f"--anchor {anchor} does not play; the players are {', '.join(names)}")
     pairs = list(combinations(field.entrants, 2))
-    programs: dict[Hashable, ShardedMatch | EngineMatch] = {}
+    programs: dict[Hashable, Callable[..., Summary]] = {}
     matches: list[dict[str, Any]] = []
 
-    def match_of(a: Entrant, b: Entrant, played: int) -> ShardedMatch | EngineMatch:
+    def match_of(a: Entrant, b: Entrant, played: int) -> Callable[..., Summary]:
         program = a.program, b.program
         if program not in programs or a.engine or b.engine:
             programs[program] = engine_matches.make_match(

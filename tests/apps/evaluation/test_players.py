@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -118,7 +119,7 @@ def tiny_hex(kind, folder):
     """An agent in a file, untrained, for Hex 3x3."""
     network = replace(tiny_run.CONFIG.network, kind=kind, num_bins=2)
     config = replace(tiny_run.CONFIG, env="hex", board_size=3, network=network)
-    params = jax.tree.map(np.ones_like, jax.eval_shape(algorithms.make(config).model.init, jax.random.key(0)))
+    params = jax.tree.map(jnp.ones_like, jax.eval_shape(algorithms.make(config).model.init, jax.random.key(0)))
     agent_file.save(folder / f"{kind}.safetensors", config, params, iteration=5)
     return Path(f"agent:{folder / kind}.safetensors")
 
