@@ -6,6 +6,7 @@ Positions are visited ply by ply in batches of one compiled size; one reached al
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -47,7 +48,7 @@ def walk(
     """
     first_player = int(environment.init(jax.random.key(0)).current_player)
     players_id = first_player if moves_first else 1 - first_player
-    act = jax.jit(lambda states: player.act(params, jax.random.key(0), states))
+    act = partial(jax.jit(player.act), params, jax.random.key(0))  # which JAX compiles once for both colours
 
     def choose(states: EnvState) -> np.ndarray:
         """The player's own move where it is its turn, else every legal one."""

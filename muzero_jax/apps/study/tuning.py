@@ -183,8 +183,6 @@ def search(
     """
     if not study.get_trials(states=ENDED):
         study.enqueue_trial({name: configs.flat(objective.base)[name] for name in objective.space})
-    if FRAMES not in study.user_attrs:
-        study.optimize(objective, n_trials=1, callbacks=[announce])
     if len(study.get_trials(states=ENDED)) < trials:
         enough = optuna.study.MaxTrialsCallback(trials, states=ENDED)
         study.optimize(objective, callbacks=[announce, enough])

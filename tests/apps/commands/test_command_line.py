@@ -202,9 +202,8 @@ def test_a_run_begins_with_four_lines(run, tmp_path, ended, monkeypatch):
     ended(STOPPED)
     monkeypatch.setattr(precision, "has_amx", lambda: False)
     status, output, _ = run("train", *TINY, "--run-dir", tmp_path / "run", "--minutes", 3)
-    lines = output.splitlines()
-    assert [line.split()[0] for line in lines[:4]] == ["game", "device", "budget", "directory"]
     assert status == EXIT_INTERRUPTED
+    assert [line.split()[0] for line in output.splitlines()[:4]] == ["game", "device", "budget", "directory"]
     assert f"experiments/train.py --run-dir {tmp_path / 'run'} --resume --devices 2\n" in output
     assert f"experiments/play.py --run {tmp_path / 'run'} --web\n" in output
 

@@ -13,7 +13,7 @@ from muzero_jax.apps.evaluation.player import search_player
 from muzero_jax.games.environment import make_environment
 from muzero_jax.ops.legal_actions import uniform_legal_action
 from muzero_jax.search.rules import Row
-from muzero_jax.types import Model, NetworkOutput, SearchOutput
+from muzero_jax.types import Model, NetworkOutput
 from tests.reference.nim import best_actions, make_nim, make_state
 
 TIC_TAC_TOE = make_environment("tic_tac_toe")
@@ -69,9 +69,8 @@ def eight(*states):
 # --- players without a tree -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("num_actions", [1, 100])
-def test_a_random_move_is_legal_and_reaches_every_legal_action_equally_often(num_actions):
-    mask, num_games = np.random.default_rng(num_actions).random(num_actions) < 0.4, 4096
+def test_a_random_move_is_legal_and_reaches_every_legal_action_equally_often():
+    mask, num_games, num_actions = np.random.default_rng(0).random(100) < 0.4, 4096, 100
     mask[[0, -1]] = True
     actions = uniform_legal_action(jax.random.key(0), jnp.broadcast_to(jnp.asarray(mask), (num_games, num_actions)))
     counts, expected, freedom = np.bincount(actions, minlength=num_actions), num_games / mask.sum(), mask.sum() - 1
@@ -93,17 +92,6 @@ def test_the_policy_head_plays_the_best_legal_logit_and_never_an_illegal_one():
     np.testing.assert_array_equal(said.policy > 0, states.legal_action_mask)
     np.testing.assert_allclose(said.policy.sum(-1), 1, rtol=1e-6)
     np.testing.assert_array_equal(said.value, [0.5, -1.0])
-
-
-def test_a_search_is_shown_what_the_mover_sees_and_the_states_themselves():
-    def search_fn(params, key, position):
-        assert position.state is states and position.observation.shape == (2, *TIC_TAC_TOE.observation_shape)
-        first_legal = jnp.argmax(position.legal_action_mask, axis=-1)
-        return SearchOutput(position.state.current_player + first_legal + params, None, None)
-
-    states = stack(tic_tac_toe_position([0]), tic_tac_toe_position([0, 5]))
-    actions = search_player(TIC_TAC_TOE, search_fn).act(4, jax.random.key(0), states)
-    np.testing.assert_array_equal(actions, states.current_player + 5)
 
 
 # --- rollouts ---------------------------------------------------------------------------------------------------
