@@ -76,15 +76,13 @@ def test_games_of_several_batches_stay_in_order(monkeypatch):
 
 def test_moves_are_read_in_the_games_notation_in_sgf_and_as_numbers():
     np.testing.assert_array_equal(play(game("a1", "A2", "1", "b2", "c1")).action, FIRST_WINS)
-    sgf = StoredGame("x.sgf, game 1", ("aa", "", "ba"), colours=(0, 1, 0), size=9)
-    text = StoredGame("x.txt, game 1", ("A9", "pass", "B9"))
-    frames = stored_games.play(make_environment("go_9x9"), [sgf, text], keeps_state=False)
-    np.testing.assert_array_equal(frames.action, [0, 81, 1] * 2)
-    # Digits are the game's own notation where it writes moves in digits.
+    # Digits are the game's own notation where it writes moves in digits, and SGF may have one of its own.
     notation = Notation(lambda state, action: str(action + 1), lambda state, text: int(text) - 1, list("123"), [])
+    notation = notation._replace(read_sgf=lambda text: "abcdefghi".index(text))
     counted = environment()._replace(game=Game("counted", "Cells from 1 to 9", notation=lambda *board: notation))
-    frames = stored_games.play(counted, [game("1", "4", "2", "5", "3")], keeps_state=False)
-    np.testing.assert_array_equal(frames.action, FIRST_WINS)
+    games = [game("1", "4", "2", "5", "3"), game(*"adbec", colours=(0, 1, 0, 1, 0), size=3)]
+    frames = stored_games.play(counted, games, keeps_state=False)
+    np.testing.assert_array_equal(frames.action, FIRST_WINS * 2)
     with pytest.raises(ValueError, match=r"move 1 \(0\): the game has no such move"):
         stored_games.play(counted, [game("0")], keeps_state=False)
 
