@@ -126,7 +126,7 @@ class Objective(NamedTuple):
             if score is not None and part < PARTS and part not in seen:
                 seen.add(part)
                 trial.report(score, part)
-                if config != self.base and trial.should_prune():
+                if trial.should_prune():  # not in the first four trials, so never the base's
                     raise optuna.TrialPruned
 
         try:

@@ -199,7 +199,7 @@ def test_a_signal_is_left_to_the_run_which_is_waited_for(tmp_path, number, statu
     run.write_text(
         "import signal, sys, time\ndef stop(number, frame):\n    time.sleep(0.5); sys.exit(int(sys.argv[1]))\n"
         "for number in (signal.SIGINT, signal.SIGTERM):\n    signal.signal(number, stop)\n"
-        "print('ready', flush=True)\ntime.sleep(30)\n"
+        "print('ready', flush=True)\ntime.sleep(30)\nsys.exit(1)\n"
     )
     program = (
         "import sys; sys.path.insert(0, sys.argv[1])\nfrom muzero_jax.apps.commands import child\n"
