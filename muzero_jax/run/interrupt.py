@@ -10,7 +10,7 @@ import signal
 import stat
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,8 +27,8 @@ class Stopped(KeyboardInterrupt):
 
 
 @contextmanager
-def answered(handler: Callable[[int, Any], object]) -> Iterator[None]:
-    """Has `handler` answer SIGTERM and SIGHUP; one that was ignored before (`nohup`) stays ignored."""
+def answered(handler: Any) -> Iterator[None]:
+    """Has `handler(number, frame)` answer SIGTERM and SIGHUP; one that was ignored before (`nohup`) stays ignored."""
     heard = [number for number in SYSTEMS if signal.getsignal(number) is not signal.SIG_IGN]
     previous = {number: signal.signal(number, handler) for number in heard}
     try:
