@@ -110,7 +110,7 @@ def places(saved_run, tmp_path):
         ("train --iterations 3", ["mean --max-iterations?"]),
         ("evaluate mtach --run RUN", ["mtach", "match, returns"]),
         ("play", ["--run DIRECTORY", "hex_5x5"]),
-        ("train --env hex --minutes soon", ["--minutes is soon", "float"]),
+        ("train --env hex --minutes soon", ["--minutes is soon"]),
         ("train TINY --run-dir NEW --replay.replay-length 30", ["--replay.replay-length 30"]),
         ("train TINY --run-dir NEW --optimiser.batch-size 7", ["--optimiser.batch-size 6 or 8"]),
         ("train TINY --run-dir NEW --devices 99", ["--devices 99"]),

@@ -48,8 +48,8 @@ def test_a_name_says_who_plays_with_which_budget(saved_run, text, spec):
         *((text, "no player .*: choose agent, random, greedy") for text in ("", "rnadom", "mcts", "mcts:0", "mcts:-5")),
         *((text, "no player .*RUN:rules@N") for text in ("RUN@", "RUN@0", "RUN:ruels", "RUN:greedy@4", "RUN/else")),
         ("agent:hex_4x4:rules@16", "no agent 'hex_4x4'.*hex_5x5"),
-        ("mcts:1000000000000", "at most 100000"),
-        ("RUN:rules@" + "9" * 200, "at most 100000"),
+        ("mcts:1000000000000", "the budget of .mcts:1000000000000. is"),
+        ("RUN:rules@" + "9" * 200, "the budget of .*:rules@9"),
     ],
 )
 def test_an_unknown_name_and_one_that_asks_for_too_much_are_refused(saved_run, text, says):
