@@ -19,6 +19,18 @@ class Stopped(KeyboardInterrupt):
     """SIGTERM or SIGHUP ended what was under way, and nothing was left to save."""
 
 
+@contextmanager
+def answered(handler: Any) -> Iterator[None]:
+    """Has `handler(number, frame)` answer SIGTERM and SIGHUP; one that was ignored before (`nohup`) stays ignored."""
+    heard = [number for number in SYSTEMS if signal.getsignal(number) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, handler) for number in heard}
+    try:
+        yield
+    finally:
+        for number, before in previous.items():
+            signal.signal(number, before or signal.SIG_DFL)
+
+
 class Interrupt:
     """The request to stop this run; opened by `with`, it listens for SIGTERM and SIGHUP, and in `by_ctrl_c` for Ctrl-C.
 

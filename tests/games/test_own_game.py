@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from muzero_jax.apps.evaluation import matches
-from muzero_jax.apps.evaluation.opponents import random_player
+from muzero_jax.apps.evaluation.player import random_player
 from muzero_jax.apps.evaluation.rollout_mcts import rollout_mcts
 from muzero_jax.apps.play import drawing
 from muzero_jax.apps.play.position import new_game

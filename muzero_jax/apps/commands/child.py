@@ -1,14 +1,11 @@
 """A run as a process of its own, for `train.py --seeds` and `scripts/reproduce.py`; importing this starts no JAX."""
 
 import os
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from muzero_jax.apps.commands.entry import ROOT
-from muzero_jax.run.interrupt import SYSTEMS, Stopped
+from muzero_jax.run.interrupt import Stopped, answered
 
 COMMAND = ["-P", "-m", "muzero_jax", "train"]
 """The command that trains one run, by this Python; -P keeps it from importing what lies in the current folder."""
@@ -24,7 +21,11 @@ def wait(arguments: list[str]) -> int:
     environment = {name: value for name, value in os.environ.items() if name != PREALLOCATE or value != "false"}
     given = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))  # an empty part is the current folder
     environment["PYTHONPATH"] = os.pathsep.join([str(ROOT), *given])
-    with _heard() as received, subprocess.Popen([sys.executable, *COMMAND, *arguments], env=environment) as process:
+    received: list[int] = []
+    with (
+        answered(lambda number, _: received.append(number)),
+        subprocess.Popen([sys.executable, *COMMAND, *arguments], env=environment) as process,
+    ):
         passed = 0
         while True:
             try:
@@ -38,16 +39,3 @@ def wait(arguments: list[str]) -> int:
     if received and not status:
         raise Stopped
     return status if status >= 0 else 128 - status  # as a shell reports a process that a signal killed
-
-
-@contextmanager
-def _heard() -> Iterator[list[int]]:
-    """The numbers of the signals SIGTERM and SIGHUP that came while this lasts, as they come."""
-    received: list[int] = []
-    kinds = [number for number in SYSTEMS if signal.getsignal(number) is not signal.SIG_IGN]
-    previous = {number: signal.signal(number, lambda number, _: received.append(number)) for number in kinds}
-    try:
-        yield received
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler or signal.SIG_DFL)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 
@@ -37,8 +37,14 @@ from muzero_jax.run import charts, compilation_cache
 
 COMPARED_POSITIONS = 200
 """Positions on which `compare` judges runs; in tic-tac-toe all."""
-Answer = tuple[dict[str, Any], str | None]
-"""A result as plain numbers, and the text to show it by, unless one line a field does."""
+
+
+class Answer(NamedTuple):
+    """What a command found."""
+
+    result: dict[str, Any]  # as plain numbers
+    text: str | None = None  # for a person; None: one line a field will do
+    draw: Callable[[Path], None] | None = None  # into the file of --plot
 
 
 def main(arguments: list[str], build: Callable | None = None) -> int:
@@ -63,12 +69,10 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
         board_size=command.board_size,
         trust=Trust(all_code=command.trust_code),
     )
-    result, text = COMMANDS[type(command)](command, mesh, load_agent)
-    print(json.dumps(result) if command.json else text or tables.fields(result), flush=True)
-    if plot and isinstance(command, flags.Compare):
-        draw_curves(command, plot)
-    elif plot:  # once the result is said, because a disk may be full
-        PLOTS[type(command)](result, plot)
+    found = COMMANDS[type(command)](command, mesh, load_agent)
+    print(json.dumps(found.result) if command.json else found.text or tables.fields(found.result), flush=True)
+    if plot and found.draw:  # once the result is said, because a disk may be full
+        found.draw(plot)
     return 0
 
 
@@ -94,7 +98,7 @@ def play_match(a: flags.Match | flags.Returns, mesh, load_agent) -> Answer:
     rest |= about(a, agent) | {"player": host.player.name}
     note = f"\n{tables.REPEATED}" if result["games"] < a.games else ""
     text = f"{tables.strength({a.opponent: result})}{note}\n\n{tables.fields(rest)}"
-    return result | rest | {"opponent": a.opponent}, text
+    return Answer(result | rest | {"opponent": a.opponent}, text)
 
 
 def measure_returns(a: flags.Match | flags.Returns, mesh, agent, rival) -> Answer:
@@ -111,7 +115,7 @@ def measure_returns(a: flags.Match | flags.Returns, mesh, agent, rival) -> Answe
     result, other = measure(player, agent.params), measure(rival.player, rival.params)
     rest = about(a, agent) | {"player": player.name, "opponent": a.opponent}
     text = returns.format_table({player.name: result, a.opponent: other})
-    return result | rest | {"opponent_result": other}, text
+    return Answer(result | rest | {"opponent_result": other}, text)
 
 
 def engine_conditions(a: flags.Games, entrants):
@@ -127,7 +131,7 @@ def try_every_reply(a: flags.Exhaustive, mesh, load_agent) -> Answer:
     player = players.searching(agent)
     say("compiling, then trying every reply ...")
     result = exhaustive.examine(agent.environment, player, agent.params, say)
-    return result | about(a, agent) | {"opponent": "exhaustive", "player": player.name}, None
+    return Answer(result | about(a, agent) | {"opponent": "exhaustive", "player": player.name})
 
 
 def play_tournament(a: flags.Tournament, mesh, load_agent) -> Answer:
@@ -143,7 +147,7 @@ def play_tournament(a: flags.Tournament, mesh, load_agent) -> Answer:
         conditions=engine_conditions(a, field.entrants),
         report=make_progress_report("matches played", "compiling and playing the first match ..."),
     )
-    return result, tournament.format_table(result)
+    return Answer(result, tournament.format_table(result), partial(pictures.plot_tournament, result))
 
 
 def judge_openings(a: flags.Openings, mesh, load_agent) -> Answer:
@@ -151,7 +155,7 @@ def judge_openings(a: flags.Openings, mesh, load_agent) -> Answer:
     agent = load_agent(a.run)
     say("compiling, then searching ...")
     result = openings.examine(agent)
-    return about(a, agent) | result, openings.format_table(result)
+    return Answer(about(a, agent) | result, openings.format_table(result))
 
 
 def measure_fidelity(a: flags.Fidelity, mesh, load_agent) -> Answer:
@@ -159,7 +163,8 @@ def measure_fidelity(a: flags.Fidelity, mesh, load_agent) -> Answer:
     agent = load_agent(a.run)
     say("compiling, then comparing ...")
     result = fidelity.examine(agent, num_positions=a.positions, unroll_steps=a.unroll_steps, seed=a.seed)
-    return about(a, agent) | result, fidelity.format_table(result)
+    draw = partial(pictures.plot_fidelity, result)
+    return Answer(about(a, agent) | result, fidelity.format_table(result), draw)
 
 
 def ask_oracle(a: flags.Oracle, mesh, load_agent) -> Answer:
@@ -178,11 +183,11 @@ def ask_oracle(a: flags.Oracle, mesh, load_agent) -> Answer:
         agent, candidates, num_positions=a.positions, seed=a.seed, report=report, say=say
     )
     result |= about(a, agent)
-    return result, oracle_evaluation.format_table(result)
+    return Answer(result, oracle_evaluation.format_table(result))
 
 
 def compare_runs(a: flags.Compare, mesh, load_agent) -> Answer:
-    """Compares groups of runs; nothing is played, but the winning-move accuracy is measured if it is asked for."""
+    """Compares groups of runs by what they measured, or by the winning-move accuracy, which is measured now."""
     judged = None
     if comparison.WINNING_MOVES in a.metric:
         say("solving positions, then judging the runs on them ...")
@@ -199,13 +204,12 @@ def compare_runs(a: flags.Compare, mesh, load_agent) -> Answer:
         raise ValueError(f"nothing of {' '.join(a.metric) or 'their strength'} was measured yet in {lacking}")
     if lacking:
         say(f"left out, because they have no scores yet: {lacking}")
-    return comparison.result(points), comparison.report(points)
 
+    def draw(plot: Path) -> None:
+        wanted = [metric for metric in a.metric if metric != comparison.WINNING_MOVES]
+        learning_curves.plot(comparison.read_runs(a.runs, wanted), plot, wanted=wanted, axes=a.axis)
 
-def draw_curves(a: flags.Compare, plot: Path) -> None:
-    """Draws the learning curves of groups of runs."""
-    wanted = [metric for metric in a.metric if metric != comparison.WINNING_MOVES]
-    learning_curves.plot(comparison.read_runs(a.runs, wanted), plot, wanted=wanted, axes=a.axis)
+    return Answer(comparison.result(points), comparison.report(points), draw)
 
 
 COMMANDS: dict[type, Callable[..., Answer]] = {
@@ -218,9 +222,6 @@ COMMANDS: dict[type, Callable[..., Answer]] = {
     flags.Openings: judge_openings,
     flags.Compare: compare_runs,
 }
-
-
-PLOTS = {flags.Tournament: pictures.plot_tournament, flags.Fidelity: pictures.plot_fidelity}
 
 
 def about(a: flags.OfRun, agent) -> dict[str, Any]:

@@ -68,9 +68,9 @@ class Match(Games, OfRun):
 
     opponent: str = "random"
     """random, greedy (the run's policy head), rules:N (its network searching with the ground-truth model), mcts:N
-    (rollout MCTS with N simulations), expectimax:N and highest-gain (2048 and others with listed chance), pip-count
-    (backgammon), or another agent of the same game: RUN, RUN@N, RUN:rules@N, RUN:greedy, agent:NAME; or another
-    program: "gtp:COMMAND", "uci:COMMAND", "usi:COMMAND" or "gnubg:COMMAND" (docs/other-programs.md)"""
+    (rollout MCTS with N simulations), expectimax:N, highest-gain and pip-count (games with dice), another agent of the
+    same game (RUN, RUN@N, RUN:rules@N, RUN:greedy, agent:NAME), or another program ("gtp:COMMAND", "uci:COMMAND",
+    "usi:COMMAND", "gnubg:COMMAND"). docs/commands.md explains all names"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,9 +80,8 @@ class Returns(OfRun):
     games: Count = 200
     """episodes of each player; rounded up to a multiple of the devices"""
     opponent: str = "random"
-    """the other player: random, greedy (the run's policy head), expectimax:N and highest-gain (2048 and others with
-    listed chance), or another agent of the same game: RUN, RUN@N (N simulations), RUN:greedy, agent:NAME. For equal
-    simulations give --num-simulations, which every run that is named without a number takes"""
+    """the other player, as in a match, but for mcts:N and other programs. For equal simulations give --num-simulations,
+    which every run that is named without a number takes"""
     seed: Seed = 0
     """seed of openings, of chance, and of moves drawn at random: 0 to 2^32 - 1"""
 
@@ -92,11 +91,8 @@ class Tournament(Games):
     """A round robin with a cross table and an Elo scale."""
 
     players: Annotated[tuple[str, ...], Players]
-    """RUN, RUN@N (N simulations), RUN:rules@N (ground-truth model), RUN:greedy (policy head), rules:N, greedy (both of
-    the first run), mcts:N, random. RUN is a directory, RUN/versions/N that run after iteration N, RUN/versions
-    all of its versions, or agent:NAME a trained agent. Other programs are "gtp:COMMAND", "uci:COMMAND", "usi:COMMAND",
-    "gnubg:COMMAND"
-    """
+    """players named as a match's opponents, at least one of them a run: RUN is a directory, RUN/versions/N that run
+    after iteration N, RUN/versions all of its versions, agent:NAME a trained agent"""
     anchor: str | None = None
     """the player whose Elo is 0, named as the table does; default: random if it plays, else the first"""
     plot: Path | None = None

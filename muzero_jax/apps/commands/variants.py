@@ -143,7 +143,9 @@ def _other_flags(run: Run) -> list[str]:
 
 def _has_spent(run: Run) -> bool:
     """Whether a run has spent the budget that is asked for, and played its final matches."""
-    return run_directory.has_ended(run.run_dir) and not comparison.differing([configs.inspect(run.run_dir), run.config])
+    return run_directory.has_ended(run.run_dir) and not comparison.varied_fields(
+        [configs.inspect(run.run_dir), run.config]
+    )
 
 
 def _check_weights(config: Config, *, trust_code: bool) -> None:
@@ -191,7 +193,7 @@ def _train_together(runs: Sequence[Run], settle: Settle) -> int:
         groups.setdefault(kind, []).append(run)
     if len(groups) > 1:
         members = names(Config, "member")
-        fields = [name for name in comparison.differing([run.config for run in runs]) if name not in members]
+        fields = [name for name in comparison.varied_fields([run.config for run in runs]) if name not in members]
         changes = f"{' and '.join(fields)} changes what is compiled, or the matches"
         why = changes if fields else "the runs did not begin together"
         print(f"{why}: {len(groups)} programs, one after another")

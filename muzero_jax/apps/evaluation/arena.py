@@ -1,4 +1,4 @@
-"""Matches shared among the devices: of any two players, and those by which a run is measured while it trains."""
+"""Games shared among the devices of a mesh: any batched games, matches, and those by which a run is measured."""
 
 import functools
 from collections.abc import Callable
@@ -30,56 +30,73 @@ MOVES_PER_CALL = 8
 """On several CPU devices XLA keeps a search's tasks for helpers until the program ends: 380 MiB for a tower's match."""
 
 
+class ShardedGames:
+    """Games that a mesh's devices share, played some moves a call until all are over.
+
+    A device begins its games by `begin(key, its number)` and plays on by `advance(params, its own key, games)`;
+    `is_over(games)` says which have ended. In every leaf the games lie on `axis`.
+    """
+
+    def __init__(self, begin: Callable, advance: Callable, is_over: Callable, mesh: Mesh, axis: int):
+        def begin_share(key):
+            return begin(key, jax.lax.axis_index(AXIS))
+
+        def advance_share(params, key, games):
+            return advance(params, jax.random.fold_in(key, jax.lax.axis_index(AXIS)), games)
+
+        everywhere, games = PartitionSpec(), PartitionSpec(*[None] * axis, AXIS)
+        self._begin = jax.jit(shard_map(begin_share, mesh, (everywhere,), games))
+        self._advance = jax.jit(shard_map(advance_share, mesh, (everywhere,) * 2 + (games,), games), donate_argnums=2)
+        self._replicated, self._shared = NamedSharding(mesh, everywhere), NamedSharding(mesh, games)
+        self._is_over = is_over
+
+    def compile(self, params: Any) -> None:
+        """Compiles for params, or `jax.ShapeDtypeStruct`s, of such shapes; JAX remembers it for `play`."""
+        params, key = placed_shapes((params, jax.eval_shape(jax.random.key, 0)), self._replicated)
+        games = placed_shapes(jax.eval_shape(self._begin, key), self._shared)
+        self._begin.lower(key).compile()
+        self._advance.lower(params, key, games).compile()
+
+    def play(self, params: Any, key: Array, report: Report = silent) -> Any:
+        """Plays all games to their end, on the host; `report(games finished, games in all)` is called on the way."""
+        params, key = jax.device_put((params, key), self._replicated)
+        games = self._begin(key)
+        while not (is_over := jax.device_get(self._is_over(games))).all():
+            report(int(is_over.sum()), is_over.size)
+            games = self._advance(params, key, games)
+        return jax.device_get(games)
+
+
 class ShardedMatch:
-    """A match shared among a mesh's devices; called, it returns `matches.summarise`'s dict, for player A."""
+    """A match of two players on the mesh's devices; called, it returns `matches.summarise`'s dict, for player A.
 
-    def __init__(self, match: matches.Pieces, mesh: Mesh):
-        def begin(key):
-            return match.begin(key, jax.lax.axis_index(AXIS))
+    The number of games is rounded up to a multiple of two a device: every opening is played with both colours.
+    """
 
-        def advance(params_a, params_b, key, games):
-            return match.advance(params_a, params_b, own(key), games, MOVES_PER_CALL)
+    def __init__(
+        self, environment: Environment, a: Player, b: Player, mesh: Mesh, *, num_games: int, opening_plies: int
+    ):
+        per_device = 2 * -(-num_games // (2 * mesh.size))
+        match = matches.match_in_pieces(environment, a, b, num_games=per_device, opening_plies=opening_plies)
 
-        def own(key):
-            return jax.random.fold_in(key, jax.lax.axis_index(AXIS))
+        def advance(params, key, games):
+            params_a, params_b = params
+            return match.advance(params_a, params_b, key, games, MOVES_PER_CALL)
 
         self.stochastic = match.stochastic
-        everywhere, games = PartitionSpec(), PartitionSpec(None, AXIS)
-        self._begin = jax.jit(shard_map(begin, mesh, (everywhere,), games))
-        self._advance = jax.jit(shard_map(advance, mesh, (everywhere,) * 3 + (games,), games), donate_argnums=3)
-        self._replicated, self._shared = NamedSharding(mesh, everywhere), NamedSharding(mesh, games)
+        self._games = ShardedGames(match.begin, advance, lambda games: games.states.terminated, mesh, axis=1)
 
     def compile(self, params_a: Params, params_b: Params) -> None:
-        """Compiles the match for params, or `jax.ShapeDtypeStruct`s, of such shapes; JAX remembers it for the call."""
-        inputs = placed_shapes((params_a, params_b, jax.eval_shape(jax.random.key, 0)), self._replicated)
-        games = placed_shapes(jax.eval_shape(self._begin, inputs[2]), self._shared)
-        self._begin.lower(inputs[2]).compile()
-        self._advance.lower(*inputs, games).compile()
+        """Compiles the match for params, or their shapes, so that it begins at once when it is played."""
+        self._games.compile((params_a, params_b))
 
     def play(self, params_a: Params, params_b: Params, key: Array, report: Report = silent) -> matches.MatchResult:
         """Plays the match; `report(games finished, games in all)` is called on the way."""
-        inputs = jax.device_put((params_a, params_b, key), self._replicated)
-        games = self._begin(inputs[2])
-        while not (is_over := jax.device_get(games.states.terminated)).all():
-            report(int(is_over.sum()), is_over.size)
-            games = self._advance(*inputs, games)
-        return jax.device_get(games.result)
+        return self._games.play((params_a, params_b), key, report).result
 
     def __call__(self, params_a: Params, params_b: Params, key: Array, report: Report = silent) -> Summary:
         """Plays the match and sums it up."""
         return matches.summarise(self.play(params_a, params_b, key, report), stochastic=self.stochastic)
-
-
-def sharded_match(
-    environment: Environment, player_a: Player, player_b: Player, mesh: Mesh, *, num_games: int, opening_plies: int
-) -> ShardedMatch:
-    """A match of two players on the mesh's devices.
-
-    The number of games is rounded up to a multiple of two a device: every opening is played with both colours.
-    """
-    per_device = 2 * -(-num_games // (2 * mesh.size))
-    match = matches.match_in_pieces(environment, player_a, player_b, num_games=per_device, opening_plies=opening_plies)
-    return ShardedMatch(match, mesh)
 
 
 class Arena:
@@ -88,18 +105,17 @@ class Arena:
     `openings` searches the solved openings of Hex; None where there are none. Only a two-player game `has_matches`.
     """
 
-    def __init__(self, agent: Agent, mesh: Mesh, report: Report = silent):
-        self._agent, self.mesh, self._report = agent, mesh, report
+    def __init__(self, agent: Agent, mesh: Mesh):
+        self._agent, self._mesh = agent, mesh
         self._match = functools.cache(self._make_match)
         self.has_matches = agent.environment.num_players == 2
-        self.openings = openings.solved_openings(self._agent, mesh.devices.flat[0])
+        self.openings = openings.solved_openings(agent, mesh.devices.flat[0])
 
     def _make_match(self, opponent: str, num_games: int) -> ShardedMatch:
-        agent = self._agent
-        player = players.searching(agent)
+        agent, player = self._agent, players.searching(self._agent)
         rival = player if opponent == "self" else players.enter(players.parse(opponent), agent).player
         plies = agent.config.evaluation.opening_plies
-        return sharded_match(agent.environment, player, rival, self.mesh, num_games=num_games, opening_plies=plies)
+        return ShardedMatch(agent.environment, player, rival, self._mesh, num_games=num_games, opening_plies=plies)
 
     def compile(self, opponent: str, params: Params, *, num_games: int) -> None:
         """Compiles what `play` plays, from the agent's params or their shapes, which its rivals' have too."""
@@ -114,7 +130,6 @@ class Arena:
         """
         match = self._match(opponent, num_games)
         other = rival if opponent == "self" else params
-        keys = (jax.random.fold_in(key, index) for index in range(num_matches))
-        results = [match.play(params, other, each, self._report) for each in keys]
+        results = [match.play(params, other, jax.random.fold_in(key, index)) for index in range(num_matches)]
         together = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *results)
         return matches.summarise(together, stochastic=match.stochastic)

@@ -20,8 +20,6 @@ from muzero_jax.games.game import score
 from muzero_jax.games.notation import PASS, Notation
 from muzero_jax.types import Environment, EnvState, Params
 
-RESIGNS = -1
-"""In an action's place: the player gives up."""
 MOST_QUOTED = 12
 """Moves before an illegal one that a sentence tells."""
 
@@ -33,8 +31,8 @@ class Seat(Protocol):
     def new_game(self) -> None:
         """Begins a game at its opening."""
 
-    def choose(self, state: EnvState, plies: Sequence[Ply], colour: int, key: Array) -> tuple[int, bool]:
-        """The action of `colour` after the moves `plies`, or RESIGNS, and whether it was legal."""
+    def choose(self, state: EnvState, plies: Sequence[Ply], colour: int, key: Array) -> int | None:
+        """The action of `colour` after the moves `plies`; None resigns."""
         ...
 
 
@@ -50,11 +48,9 @@ class PlayerSeat:
     def new_game(self) -> None:
         """It remembers nothing."""
 
-    def choose(self, state: EnvState, plies: Sequence[Ply], colour: int, key: Array) -> tuple[int, bool]:
-        """In place of an illegal action the first legal one, as in `matches`."""
-        action, legal = int(self._act(self._params, key, state)), np.asarray(state.legal_action_mask)
-        is_legal = 0 <= action < len(legal) and bool(legal[action])
-        return (action if is_legal else int(legal.argmax())), is_legal
+    def choose(self, state: EnvState, plies: Sequence[Ply], colour: int, key: Array) -> int | None:
+        """The player's action, which may be illegal."""
+        return int(self._act(self._params, key, state))
 
 
 class EngineSeat:
@@ -67,15 +63,15 @@ class EngineSeat:
         """The program sets up the opening position."""
         self._engine.new_game()
 
-    def choose(self, state: EnvState, plies: Sequence[Ply], colour: int, key: Array) -> tuple[int, bool]:
+    def choose(self, state: EnvState, plies: Sequence[Ply], colour: int, key: Array) -> int | None:
         """Raises EngineError for an illegal move, and if the program fails in any other way."""
         text = self._engine.choose(plies, colour, state)
         if text.lower() == RESIGN:
-            return RESIGNS, True
+            return None
         try:
             action = self._notation.read(state, text)
             if state.legal_action_mask[action]:
-                return action, True
+                return action
         except ValueError:
             pass
         before = [ply.text for ply in plies]
@@ -106,7 +102,8 @@ class Arbiter:
     ) -> PlayedGame:
         """A game from `start`: an opening's actions, of which those below 0 were no moves, then both seats in turns.
 
-        The player with the id `first` has the first seat; None: who moves at `start`.
+        The player with the id `first` has the first seat; None: who moves at `start`. An illegal action is counted, and
+        the first legal one played, as in `matches`.
         """
         state, plies, lead, illegal_actions = start, [], 0.0, 0
         first, line = int(start.current_player) if first is None else first, [move for move in opening if move >= 0]
@@ -115,32 +112,22 @@ class Arbiter:
         while not state.terminated:
             colour = int(int(state.current_player) != first)
             move_key, forced = jax.random.fold_in(key, len(plies)), self._forced_pass(state)
-            if len(plies) < len(line):
-                action, is_legal = line[len(plies)], True
-            elif forced is not None:  # programs differ in whether they say it
-                action, is_legal = forced, True
-            else:
-                action, is_legal = seats[colour].choose(state, plies, colour, move_key)
-            illegal_actions += not is_legal
-            if action == RESIGNS:
-                break
+            action = line[len(plies)] if len(plies) < len(line) else forced  # programs differ in whether they say it
+            if action is None and (action := seats[colour].choose(state, plies, colour, move_key)) is None:
+                resigned = (-1.0, "W+R") if colour == 0 else (1.0, "B+R")
+                return PlayedGame(tuple(plies), len(line), *resigned, illegal_actions)
+            legal = np.asarray(state.legal_action_mask)
+            if not 0 <= action < len(legal) or not legal[action]:
+                action, illegal_actions = int(legal.argmax()), illegal_actions + 1
             plies.append(Ply(colour, action, self.notation.write(state, action), forced is not None))
             state, reward, *_ = self._move(state, jnp.int32(action), keys_of_chance(move_key, 1)[0])
             lead += float(-reward if colour else reward)
-        lead, result = self._result(state, first, lead)
-        return PlayedGame(tuple(plies), len(line), lead, result, illegal_actions)
+        return PlayedGame(tuple(plies), len(line), lead, score(self.game, state, lead), illegal_actions)
 
     def _forced_pass(self, state: EnvState) -> int | None:
         """The action of a pass, where that alone is legal."""
         legal = [action for action in np.flatnonzero(state.legal_action_mask) if action not in self.game.same_as]
         return int(legal[0]) if len(legal) == 1 and self.notation.write(state, int(legal[0])) == PASS else None
-
-    def _result(self, state: EnvState, first: int, lead: float) -> tuple[float, str]:
-        """The first player's lead and the score. A game that the rules did not end was given up by who is to move."""
-        if not state.terminated:
-            resigns_first = int(state.current_player) == first
-            return (-1.0, "W+R") if resigns_first else (1.0, "B+R")
-        return lead, score(self.game, state, lead)
 
 
 def record(arbiter: Arbiter, played: PlayedGame, names: tuple[str, str]) -> str:

@@ -6,11 +6,10 @@ device plays.
 """
 
 import queue
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,12 +20,14 @@ from jax.sharding import Mesh
 
 from muzero_jax.apps.engines import engines
 from muzero_jax.apps.engines.engine import Engine
-from muzero_jax.apps.evaluation import arena, matches
+from muzero_jax.apps.evaluation import matches
 from muzero_jax.apps.evaluation.arena import Report, ShardedMatch, Summary, silent
 from muzero_jax.apps.evaluation.engine_games import Arbiter, EngineSeat, PlayedGame, PlayerSeat, Seat, record
 from muzero_jax.apps.evaluation.matches import MatchResult
 from muzero_jax.apps.evaluation.players import Entrant
+from muzero_jax.games.catalogue import check_for_two
 from muzero_jax.own.files import explained, write_whole
+from muzero_jax.run.interrupt import answered
 from muzero_jax.types import Environment, EnvState, Params
 
 
@@ -41,9 +42,6 @@ class Conditions(NamedTuple):
     def of_match(self, index: int) -> "Conditions":
         """Those of one match of several, whose records get a folder of their own."""
         return self if self.folder is None else self._replace(folder=self.folder / f"match-{index + 1:02d}")
-
-
-DEFAULTS = Conditions()
 
 
 class Pairing(NamedTuple):
@@ -73,9 +71,9 @@ class EngineMatch:
         opening_plies: int,
         conditions: Conditions,
     ):
+        check_for_two(environment, "a match needs")
         self._environment, self._entrants, self._conditions = environment, (a, b), conditions
         self._num_openings, self._opening_plies = -(-num_games // 2), opening_plies
-        matches.check_match(environment, 2 * self._num_openings, opening_plies)
         self._arbiter = Arbiter(environment)
         if conditions.folder is not None and self._arbiter.has_chance:
             raise ValueError(f"--sgf keeps moves and no dice, so it is not for {environment.name}; leave it out")
@@ -91,9 +89,6 @@ class EngineMatch:
         running: list[Engine] = []
         try:
             with _stopped_by_signals(), _ended(running):
-                for _ in range(min(self._conditions.num_tables, 2 * self._num_openings)):
-                    for spec in (entrant.engine for entrant in self._entrants if entrant.engine is not None):
-                        running.append(engines.start(spec, self._environment, seconds=self._conditions.seconds))
                 self._play(self._tables((params_a, params_b), running), key, report)
         except ValueError as error:
             raise ValueError(f"{error}; {self._standing()}" if self._is_finished.any() else str(error)) from error
@@ -104,26 +99,38 @@ class EngineMatch:
         return summary | {"engine": " and ".join(dict.fromkeys(e.title for e in running))}
 
     def _tables(self, params: tuple[Params, Params], running: list[Engine]) -> "queue.SimpleQueue[list[Seat]]":
-        """Pairs of seats for A and B, as many as there are processes of each engine."""
-        own = [
-            PlayerSeat(entrant.player, weights) if entrant.engine is None else None
-            for entrant, weights in zip(self._entrants, params, strict=True)
-        ]
+        """Pairs of seats for A and B, with a process of each engine for each; they are added to `running`."""
+        pairs = list(zip(self._entrants, params, strict=True))
+        own = [None if entrant.engine else PlayerSeat(entrant.player, weights) for entrant, weights in pairs]
         tables: queue.SimpleQueue[list[Seat]] = queue.SimpleQueue()
-        processes = iter(running)
-        for _ in range(len(running) // own.count(None)):
-            tables.put([seat or EngineSeat(next(processes), self._arbiter.notation) for seat in own])
+        for _ in range(min(self._conditions.num_tables, self._is_finished.size)):
+            tables.put(
+                [seat or self._start(entrant, running) for seat, entrant in zip(own, self._entrants, strict=True)]
+            )
         return tables
+
+    def _start(self, entrant: Entrant, running: list[Engine]) -> EngineSeat:
+        assert entrant.engine is not None
+        running.append(engines.start(entrant.engine, self._environment, seconds=self._conditions.seconds))
+        return EngineSeat(running[-1], self._arbiter.notation)
 
     def _play(self, tables: "queue.SimpleQueue[list[Seat]]", key: Array, report: Report) -> None:
         """Plays all games, each at the table that is free next."""
-        total = self._is_finished.size
+
+        def play(pairing: Pairing) -> PlayedGame:
+            seats = tables.get()
+            try:
+                seated = seats[::-1] if pairing.seating else seats
+                return self._arbiter.play(pairing.start, pairing.opening, seated, pairing.key, pairing.first)
+            finally:
+                tables.put(seats)
+
         pool = ThreadPoolExecutor(tables.qsize())
         try:
-            games = [(pairing, pool.submit(self._play_game, tables, pairing)) for pairing in self._pairings(key)]
+            games = [(pairing, pool.submit(play, pairing)) for pairing in self._pairings(key)]
             for pairing, game in games:  # in their order, as the games after the one that failed fail at its table too
                 self._note(pairing, game.result())
-                report(int(self._is_finished.sum()), total)
+                report(int(self._is_finished.sum()), self._is_finished.size)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -143,14 +150,6 @@ class EngineMatch:
             start, first = jax.tree.map(lambda x, i=opening: x[i], (starts, drawn.starts.current_player))
             line = actions[:, opening].tolist()
             yield Pairing(index, start, int(first), line, seating, jax.random.fold_in(key, index))
-
-    def _play_game(self, tables: "queue.SimpleQueue[list[Seat]]", pairing: Pairing) -> PlayedGame:
-        seats = tables.get()
-        try:
-            seated = seats[::-1] if pairing.seating else seats
-            return self._arbiter.play(pairing.start, pairing.opening, seated, pairing.key, pairing.first)
-        finally:
-            tables.put(seats)
 
     def _note(self, pairing: Pairing, played: PlayedGame) -> None:
         """Keeps the result of a game, and its record."""
@@ -187,9 +186,7 @@ def make_match(
 ) -> ShardedMatch | EngineMatch:
     """A match of two players: on the mesh's devices, or on the host where one of them is an engine."""
     if a.engine is b.engine is None:
-        return arena.sharded_match(
-            environment, a.player, b.player, mesh, num_games=num_games, opening_plies=opening_plies
-        )
+        return ShardedMatch(environment, a.player, b.player, mesh, num_games=num_games, opening_plies=opening_plies)
     return EngineMatch(environment, a, b, num_games=num_games, opening_plies=opening_plies, conditions=conditions)
 
 
@@ -205,18 +202,11 @@ def _ended(running: list[Engine]) -> Iterator[None]:
             engine.process.close(politely=is_over)
 
 
-@contextmanager
-def _stopped_by_signals() -> Iterator[None]:
+def _stopped_by_signals() -> AbstractContextManager[None]:
     """SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does, so that no process is left behind."""
 
     def stop(number: int, frame: Any) -> None:
         raise KeyboardInterrupt
 
     is_main = threading.current_thread() is threading.main_thread()
-    heard = [n for n in (signal.SIGTERM, signal.SIGHUP) if is_main and signal.getsignal(n) is not signal.SIG_IGN]
-    previous = {number: signal.signal(number, stop) for number in heard}
-    try:
-        yield
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+    return answered(stop) if is_main else nullcontext()

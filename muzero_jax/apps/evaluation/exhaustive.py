@@ -4,7 +4,9 @@ For a game small enough this is proof, not a sample: if the walk finds no loss, 
 Positions are visited ply by ply in batches of one compiled size; one reached along several paths counts once.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -17,8 +19,6 @@ from muzero_jax.types import Environment, EnvState, Params, Step
 
 MOST_POSITIONS = 500_000
 """In one ply. Tic-tac-toe and Hex 3x3 stay far below; anything larger would take hours or all memory."""
-BATCH_SIZE = 256
-"""Positions a compiled call; changes speed only."""
 
 
 class WalkResult(NamedTuple):
@@ -36,7 +36,6 @@ def walk(
     params: Params,
     *,
     moves_first: bool,
-    batch_size: int = BATCH_SIZE,
     say: Callable[[str], None] = lambda line: None,
 ) -> WalkResult:
     """Plays `player` (deterministic, always given the same key) as one colour against every sequence of replies.
@@ -49,29 +48,28 @@ def walk(
     """
     first_player = int(environment.init(jax.random.key(0)).current_player)
     players_id = first_player if moves_first else 1 - first_player
-    act = jax.jit(lambda states: player.act(params, jax.random.key(0), states))
+    act = partial(jax.jit(player.act), params, jax.random.key(0))  # which JAX compiles once for both colours
 
     def choose(states: EnvState) -> np.ndarray:
         """The player's own move where it is its turn, else every legal one."""
         say(f"moving {'first' if moves_first else 'second'}: trying {len(states.current_player):,} positions of a ply")
-        chosen = np.eye(environment.num_actions, dtype=bool)[in_batches(act, batch_size, states)]
+        chosen = np.eye(environment.num_actions, dtype=bool)[in_batches(act, states)]
         moves = np.where((states.current_player == players_id)[:, None], chosen, states.legal_action_mask)
         if (moves & ~states.legal_action_mask).any():
             raise ValueError(f"{player.name} chose an illegal move")
         return moves
 
-    results = {1: 0, 0: 0, -1: 0}
-    positions = 0
-    for states, row, step in plies(environment, choose, batch_size):
+    results, positions = Counter[int](), 0
+    for states, row, step in plies(environment, choose):
         is_players = states.current_player == players_id
         positions += int(is_players.sum())
-        for outcome in np.where(is_players[row], step.reward, -step.reward)[step.state.terminated]:
-            results[int(np.sign(outcome))] += 1
+        outcomes = np.where(is_players[row], step.reward, -step.reward)[step.state.terminated]
+        results.update(np.sign(outcomes).astype(int).tolist())
     return WalkResult(results[1], results[0], results[-1], positions)
 
 
 def plies(
-    environment: Environment, choose: Callable[[EnvState], np.ndarray], batch_size: int = BATCH_SIZE
+    environment: Environment, choose: Callable[[EnvState], np.ndarray]
 ) -> Iterator[tuple[EnvState, np.ndarray, Step]]:
     """Ply by ply from the opening: (positions [N, ...], the position of each chosen move [M], the moves' steps [M]).
 
@@ -86,7 +84,7 @@ def plies(
         if states.terminated.size > MOST_POSITIONS:
             raise ValueError(f"{environment.name} has too many positions to try them all; play a match instead")
         row, action = np.nonzero(choose(states))
-        step = in_batches(move, batch_size, _take(states, row), action.astype(np.int32))
+        step = in_batches(move, _take(states, row), action.astype(np.int32))
         yield states, row, step
         after = _take(step.state, ~step.state.terminated)
         states = _take(after, first_of_each(after.observation))  # at equal ply, equal observations are equal positions
@@ -97,17 +95,20 @@ def examine(
 ) -> dict[str, Any]:
     """Walks as either colour: a match's fields, where `games` are distinct final moves; losses by colour, positions.
 
-    Raises ValueError as `walk`, and for a game that is not for two players.
+    Raises ValueError as `walk`, and for a game that is not for two players or has chance.
     """
     check_for_two(environment, "trying every reply needs")
     check_without_chance(environment, "trying every reply")
-    first, second = (
-        walk(environment, player, params, moves_first=moves_first, say=say) for moves_first in (True, False)
-    )
-    both = WalkResult(*map(sum, zip(first, second, strict=True)))
-    games = both.wins + both.draws + both.losses
-    score = {"games": games, "score": (both.wins + both.draws / 2) / games}
-    return both._asdict() | score | {"losses_as_first": first.losses, "losses_as_second": second.losses}
+    first, second = (walk(environment, player, params, moves_first=first, say=say) for first in (True, False))
+    wins, draws, losses, positions = map(sum, zip(first, second, strict=True))
+    games = wins + draws + losses
+    return {
+        **WalkResult(wins, draws, losses, positions)._asdict(),
+        "games": games,
+        "score": (wins + draws / 2) / games,
+        "losses_as_first": first.losses,
+        "losses_as_second": second.losses,
+    }
 
 
 def _take(states: EnvState, rows: np.ndarray) -> EnvState:

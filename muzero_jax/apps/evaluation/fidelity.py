@@ -51,6 +51,7 @@ COLUMNS = {
     "reward_error_quiet": "error (other)",
     "same_observation_rate": "imagined",
 }
+TREE = "illegal_visits", "visits_beyond_end", "illegal_prior"
 
 
 class Mean(NamedTuple):
@@ -66,8 +67,7 @@ Means = dict[str, Mean]
 def examine(agent: Agent, *, num_positions: int, unroll_steps: int, seed: int) -> Result:
     """Unrolls the agent's model from at most `num_positions` positions, and searches from them.
 
-    Raises ValueError for numbers that are not positive, for an agent that has no model, and for a game that is not for
-    two players, whose rules may need a key.
+    Raises ValueError for an agent that has no model, and for a game that is not for two players or has chance.
     """
     check_for_two(agent.environment, "this comparison needs")
     check_without_chance(agent.environment, "this comparison")
@@ -78,9 +78,6 @@ def examine(agent: Agent, *, num_positions: int, unroll_steps: int, seed: int) -
             f"{agent.name} imagines what chance does in codes of its own, and no line of the game says which one came; "
             "its losses of chance in metrics.jsonl say how well it foresees"
         )
-    for flag, number in (("--positions", num_positions), ("--unroll-steps", unroll_steps)):
-        if number < 1:
-            raise ValueError(f"{flag} is {number}, but must be positive")
     states = _own_positions(agent, num_positions, seed)
     return {
         "positions": states.terminated.shape[0],
@@ -106,18 +103,17 @@ def tree_row(means: Means) -> Result:
 
 
 def format_table(result: Result) -> str:
-    """A table for each kind of line, what the trees hold, and how to learn what all that costs."""
+    """A table for each kind of line, the faults of the trees, and how to learn what all that costs."""
     lines = []
     for kind, rows in result["lines"].items():
         lines.append(f"Along {LINES[kind]}, from {result['positions']} positions of its own games:")
         columns = {key: title for key, title in COLUMNS.items() if any(row[key] is not None for row in rows)}
         lines += [*align([columns.values(), *([_cell(row[key]) for key in columns] for row in rows)]), ""]
     tree = result["tree"]
-    shares = {key: percent(tree[key], "none") for key in ("illegal_visits", "visits_beyond_end", "illegal_prior")}
+    illegal, beyond, prior = (percent(tree[key], "none") for key in TREE)
     lines += [
-        f"In search trees of {tree['num_simulations']} simulations: {shares['illegal_visits']} of them below a "
-        f"move that the rules forbid, {shares['visits_beyond_end']} beyond a game's end; below the root, "
-        f"{shares['illegal_prior']} of the prior is on illegal moves.",
+        f"In search trees of {tree['num_simulations']} simulations: {illegal} of them below a move that the rules "
+        f"forbid, {beyond} beyond a game's end; below the root, {prior} of the prior is on illegal moves.",
         "What the model costs in strength: the score of the same network against itself with the ground-truth model, "
         f"evaluate.py match --opponent rules:{tree['num_simulations']}; half the points means that it costs nothing.",
     ]
@@ -247,12 +243,11 @@ def _cell(number: float | int | None) -> str:
 
 def _own_positions(agent: Agent, num_positions: int, seed: int) -> EnvState:
     """States [N, ...] of the agent's games, none of them over."""
-    num_drawn = 2 * num_positions  # half of them come from random games
-    drawn = positions.sample(
+    drawn = positions.sample(  # half of which come from random games
         agent.environment,
         players.policy_head(agent),
         agent.params,
-        num_positions=num_drawn,
+        num_positions=2 * num_positions,
         min_plies=0,
         seed=seed,
     )

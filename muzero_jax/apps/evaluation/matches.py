@@ -58,10 +58,10 @@ def match_in_pieces(
     the match may run under `shard_map` with a share of the games for each device. It comes in pieces, because on a CPU
     whole matches of a large network are better not one call: what XLA's library leaves waits until it ends.
 
-    Raises:
-        ValueError: an odd number of games or none, a negative opening, or a game that is not for two players.
+    Raises ValueError for a game that is not for two players.
     """
-    check_match(environment, num_games, opening_plies)
+    check_for_two(environment, "a match needs")
+    assert num_games > 0 and num_games % 2 == 0
     stochastic = is_stochastic(environment, player_a, player_b)
 
     def begin(key: Array, share: Array | int = 0) -> Games:
@@ -232,12 +232,3 @@ def legal_or_first(action: Array, legal_action_mask: Array) -> tuple[Array, Arra
     rows = jnp.arange(action.shape[0])
     is_legal = (action >= 0) & (action < num_actions) & legal_action_mask[rows, jnp.clip(action, 0, num_actions - 1)]
     return jnp.where(is_legal, action, jnp.argmax(legal_action_mask, axis=-1)), is_legal
-
-
-def check_match(environment: Environment, num_games: int, opening_plies: int) -> None:
-    """Raises ValueError in one sentence for a match that cannot be fair, or not be played."""
-    if num_games < 2 or num_games % 2:
-        raise ValueError(f"A match plays every opening from both seats, so its games must be even, not {num_games}.")
-    if opening_plies < 0:
-        raise ValueError(f"An opening has 0 or more plies, not {opening_plies}.")
-    check_for_two(environment, "a match needs")

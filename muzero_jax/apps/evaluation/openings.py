@@ -44,8 +44,7 @@ def opening_positions(environment: Environment) -> EnvState:
 class OpeningValues:
     """An agent's search of every opening, compiled once for all its weights; it runs on `device`.
 
-    `size` is the board's; `wins` says which openings win, or is None where that is not solved. Raises ValueError for a
-    game that is not Hex.
+    Raises ValueError for a game that is not Hex.
     """
 
     def __init__(self, agent: Agent, device: Any = None):
@@ -53,8 +52,6 @@ class OpeningValues:
         if not is_hex(self._environment):
             name = self._environment.name
             raise ValueError(f"openings are those of Hex, and {agent.name} plays {name}; name a run of Hex")
-        self.size = self._environment.observation_shape[0]
-        self.wins = WINS.get(self.size)
         self._placed = SingleDeviceSharding(device or jax.devices()[0])
         self._values = jax.jit(lambda params, roots: -search(params, jax.random.key(0), roots).value)
 
@@ -70,7 +67,7 @@ class OpeningValues:
     def values(self, params: Params) -> np.ndarray:
         """The value of every first move for the player who makes it: [size, size], in [-1, 1]."""
         values = self._values(jax.device_put(params, self._placed), self._roots)
-        return np.asarray(values, np.float64).reshape(self.size, self.size)
+        return np.asarray(values, np.float64).reshape(self._environment.observation_shape[:2])
 
 
 def is_hex(environment: Environment) -> bool:
@@ -90,16 +87,15 @@ def examine(agent: Agent) -> dict[str, Any]:
 
     Raises ValueError for a game that is not Hex.
     """
-    openings = OpeningValues(agent)
-    values, wins = openings.values(agent.params), openings.wins
-    known = {} if wins is None else judge(values, wins)
-    return {"size": openings.size, "num_simulations": agent.num_simulations, "values": values.tolist()} | known
+    values = OpeningValues(agent).values(agent.params)
+    known = judge(values) if len(values) in WINS else {}
+    return {"size": len(values), "num_simulations": agent.num_simulations, "values": values.tolist()} | known
 
 
-def judge(values: np.ndarray, wins: np.ndarray) -> dict[str, Any]:
+def judge(values: np.ndarray) -> dict[str, Any]:
     """How many values [size, size] have the sign of the solved result, and the cells of those that have not."""
-    wrong = (values > 0) != wins
-    return {"right": int((~wrong).sum()), "solved": int(wins.size), "wrong": np.argwhere(wrong).tolist()}
+    wrong = (values > 0) != WINS[len(values)]
+    return {"right": int((~wrong).sum()), "solved": int(wrong.size), "wrong": np.argwhere(wrong).tolist()}
 
 
 def format_table(result: dict[str, Any]) -> str:

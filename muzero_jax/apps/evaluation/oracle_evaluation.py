@@ -6,8 +6,7 @@ where every move keeps the value, being right says nothing. The yardstick for ev
 which keeps the value in the mean share of moves that do.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -17,16 +16,16 @@ from jax import Array
 
 from muzero_jax import agent as agents
 from muzero_jax.apps.engines import engines
-from muzero_jax.apps.evaluation import opponents, players, positions
+from muzero_jax.apps.evaluation import players, positions
+from muzero_jax.apps.evaluation.arena import Report, silent
 from muzero_jax.apps.evaluation.batches import in_keyed_batches
-from muzero_jax.apps.evaluation.exact_play.oracle import ILLEGAL, Oracle, Solutions, solve
+from muzero_jax.apps.evaluation.exact_play.oracle import ILLEGAL, Solutions, solve
 from muzero_jax.apps.evaluation.exact_play.solved import make_oracle
 from muzero_jax.apps.evaluation.matches import wilson_interval
+from muzero_jax.apps.evaluation.player import random_player
 from muzero_jax.apps.evaluation.players import Agent, LoadAgent, PlayerSpec
-from muzero_jax.apps.evaluation.positions import Positions
 from muzero_jax.apps.evaluation.tables import align, fields, percent, percent_interval
 from muzero_jax.games.catalogue import check_for_two, game_of
-from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment, EnvState, Params, SearchFn, SearchOutput
 
 BUDGETS = (16, 64, 256)
@@ -43,64 +42,85 @@ class Candidate(NamedTuple):
     search: SearchFn  # of whose output the action is read, and the value unless it is None
 
 
+class Solved(NamedTuple):
+    """N positions with their solutions."""
+
+    states: EnvState  # leaves [N, ...], on the host
+    is_own_play: np.ndarray  # [N] bool, False where it comes from a random game, or from none
+    solutions: Solutions
+
+    @property
+    def can_win_and_err(self) -> np.ndarray:
+        """[N] bool: some legal moves win and others do not."""
+        return self.solutions.can_err & (self.solutions.value > 0)
+
+
+def draw(agent: Agent, num_positions: int, seed: int, report: Report = silent, *, own_games: bool = True) -> Solved:
+    """At most so many positions of the agent's game, half of them of its own games; of a game that has few, all.
+
+    Args:
+      report: called with (solved, total) while positions are solved, which can take a minute.
+
+    Raises ValueError for a game or board without an oracle, or if no game that was drawn lasted long enough.
+    """
+    environment = agent.environment
+    check_for_two(environment, "an oracle needs")
+    oracle = make_oracle(game_of(environment), agent.config.board_size)
+    if oracle.is_small:
+        states, is_own_play = positions.enumerate_all(environment)
+    else:
+        player = players.policy_head(agent) if own_games else random_player(environment)
+        states, is_own_play = positions.sample(
+            environment, player, agent.params, num_positions=num_positions, min_plies=oracle.min_plies, seed=seed
+        )
+    if not is_own_play.size:
+        raise ValueError(f"none of the games drawn lasted {oracle.min_plies} moves; ask for more --positions")
+    solutions = solve(oracle, states.observation, num_actions=environment.num_actions, report=report)
+    return Solved(states, is_own_play, solutions)
+
+
 def examine(
     agent: Agent,
     candidates: list[Candidate],
     *,
     num_positions: int,
     seed: int,
-    report: Callable[[int, int], None] = lambda solved, total: None,
-    say: Callable[[str], None] = lambda line: None,
+    report: Report = silent,
+    say: Callable[[str], None] = silent,
 ) -> Score:
-    """Judges the candidates on positions of the agent's game; returns the positions' kinds and `scores`, one a player.
+    """Judges the candidates on positions of `draw`; returns the positions' kinds and `scores`, one a player.
 
-    Args:
-      num_positions: at most; a game with few positions is examined on all of them all the same.
-      report: called with (solved, total) while positions are solved, which can take a minute.
-      say: called with a line before each candidate's moves are compiled and found.
-
-    Raises:
-      ValueError: no oracle for this game or board, or too few positions asked for.
+    `say` is called with a line before each candidate's moves are compiled and found. Raises ValueError as `draw`.
     """
-    if num_positions < 1:
-        raise ValueError(f"--positions is {num_positions}, but must be positive")
-    check_for_two(agent.environment, "an oracle needs")
-    oracle = make_oracle(game_of(agent.environment), agent.config.board_size)
-    states, is_own_play = _draw(agent, oracle, num_positions, seed)
-    if not is_own_play.size:
-        raise ValueError(f"none of the games drawn lasted {oracle.min_plies} moves; ask for more --positions")
-    environment = agent.environment
-    solutions = solve(oracle, states.observation, num_actions=environment.num_actions, report=report)
-    scores = [score_random(solutions, is_own_play)]
+    solved = draw(agent, num_positions, seed, report)
+    scores = [score_random(solved)]
     for candidate in candidates:
         say(f"compiling and judging: {candidate.name} ...")
-        action, value = in_keyed_batches(jax.jit(partial(_answer, environment, candidate)), seed, states)
-        scores.append(score_player(candidate.name, action, value, solutions, is_own_play))
-    return describe(solutions, is_own_play) | {"scores": scores}
+        answer = jax.jit(partial(_answer, agent.environment, candidate))
+        action, value = in_keyed_batches(answer, seed, solved.states)
+        scores.append(score_player(candidate.name, action, value, solved))
+    return describe(solved) | {"scores": scores}
 
 
 def winning_move_accuracies(
-    judged: Sequence[Agent], *, num_positions: int, seed: int, report: Callable[[int, int], None]
+    judged: Sequence[Agent], *, num_positions: int, seed: int, report: Report
 ) -> list[tuple[float, int]]:
     """Each agent's share of winning moves where it can win and can err, and the number of those positions.
 
     All agents, of one game, are judged on the same positions of random games, which are solved once. Raises ValueError
-    as `examine`, and where no position can be won and missed.
+    as `draw`, and where no position can be won and missed.
     """
-    agent = judged[0]
-    environment, oracle = agent.environment, make_oracle(game_of(agent.environment), agent.config.board_size)
-    states, is_own_play = _draw(agent, oracle, num_positions, seed, own_games=False)
-    solutions = solve(oracle, states.observation, num_actions=environment.num_actions, report=report)
-    count = int((solutions.can_err & (solutions.value > 0)).sum())
+    solved = draw(judged[0], num_positions, seed, report, own_games=False)
+    count = int(solved.can_win_and_err.sum())
     if not count:
         raise ValueError("no position was drawn that can be won and missed; judge each run by evaluate.py oracle")
-    searches: dict[Config, Callable] = {}  # agents that differ in their seed alone share a program
+    programs: dict[Hashable, Callable] = {}
     found: list[tuple[float, int]] = []
     for agent in judged:
-        act = searches.setdefault(replace(agent.config, seed=0), jax.jit(players.searching(agent).act))
-        action = in_keyed_batches(lambda key, batch, of=agent, act=act: act(of.params, key, batch), seed, states)
-        score = score_player(agent.name, action, None, solutions, is_own_play)
-        found.append((score["keeps_win_rate"], count))
+        player = players.enter(PlayerSpec("agent"), agent)
+        act = programs.setdefault(player.program, jax.jit(player.player.act))
+        action = in_keyed_batches(partial(act, agent.params), seed, solved.states)
+        found.append((score_player(agent.name, action, None, solved)["keeps_win_rate"], count))
     return found
 
 
@@ -112,8 +132,9 @@ def format_table(result: Score) -> str:
     columns = {"optimal_move_rate": "optimal moves", "keeps_win_rate": "winning moves", "loses_win_rate": "blunders"}
     rows = [["", *columns.values(), "value error"]]
     for score in result["scores"]:
-        error = score.get("value_error")
-        rates = [_format_rate(score[name], score.get(f"{name}_ci95")) for name in columns]
+        error, ends = score.get("value_error"), {name: score.get(f"{name}_ci95") for name in columns}
+        shown = {name: f" {percent_interval(interval)}" if interval else "" for name, interval in ends.items()}
+        rates = [f"{percent(score[name])}{shown[name]}" for name in columns]
         rows.append([score["player"], *rates, "" if error is None else f"{error:.3f}"])
     kinds = {name: value for name, value in result.items() if name != "scores"}
     return "\n".join([fields(kinds), "", *align(rows)])
@@ -121,10 +142,6 @@ def format_table(result: Score) -> str:
 
 def agent_candidates(agent: Agent, budgets: tuple[int, ...]) -> list[Candidate]:
     """The run's policy head by itself, then its search without noise at each budget."""
-    if not budgets:
-        raise ValueError("--budgets needs one or more numbers of simulations")
-    for budget in budgets:
-        agents.check_budget(budget, "--budgets")
     searches = {"policy head": agents.policy_head(agent.model)}
     searches |= {f"{budget} simulations": agent.search(budget) for budget in budgets}
     return [Candidate(name, agent.params, search) for name, search in searches.items()]
@@ -142,32 +159,30 @@ def named_candidate(spec: PlayerSpec, agent: Agent, load_agent: LoadAgent = agen
     return Candidate(name if spec.run else player.name, params, search)
 
 
-def describe(solutions: Solutions, is_own_play: np.ndarray) -> Score:
+def describe(solved: Solved) -> Score:
     """How many positions there are of each kind; "own play" are those that a player's own games led to."""
-    value, can_err = solutions.value, solutions.can_err
-    return {
-        "positions": len(value),
-        "from_own_play": int(is_own_play.sum()),
-        "won": int((value > 0).sum()),
-        "drawn": int((value == 0).sum()),
-        "lost": int((value < 0).sum()),
-        "can_err": int(can_err.sum()),
-        "can_win_and_err": int((can_err & (value > 0)).sum()),
+    value = solved.solutions.value
+    kinds = {
+        "from_own_play": solved.is_own_play,
+        "won": value > 0,
+        "drawn": value == 0,
+        "lost": value < 0,
+        "can_err": solved.solutions.can_err,
+        "can_win_and_err": solved.can_win_and_err,
     }
+    return {"positions": len(value)} | {name: int(is_kind.sum()) for name, is_kind in kinds.items()}
 
 
-def score_random(solutions: Solutions, is_own_play: np.ndarray) -> Score:
+def score_random(solved: Solved) -> Score:
     """The exact mean score of a uniformly random move; it has no interval and estimates no value."""
-    num_legal = (solutions.action_values != ILLEGAL).sum(axis=1)
-    share_kept = solutions.keeps_value.sum(axis=1) / num_legal
-    share_lost = (solutions.action_values == -1).sum(axis=1) / num_legal
-    rates = _rates(share_kept, share_lost, solutions, is_own_play)
+    action_values = solved.solutions.action_values
+    num_legal = (action_values != ILLEGAL).sum(axis=1)
+    keeps, loses = solved.solutions.keeps_value.sum(axis=1), (action_values == -1).sum(axis=1)
+    rates = _rates(keeps / num_legal, loses / num_legal, solved)
     return {"player": "a random move"} | {name: rate for name, (rate, _) in rates.items()}
 
 
-def score_player(
-    name: str, action: np.ndarray, value: np.ndarray | None, solutions: Solutions, is_own_play: np.ndarray
-) -> Score:
+def score_player(name: str, action: np.ndarray, value: np.ndarray | None, solved: Solved) -> Score:
     """Judges a player's actions [N], and its opinion of its positions' values [N] if it has one.
 
     `optimal_move_rate`: keeps the position's value, where some legal move would not. `keeps_win_rate`: the winning-move
@@ -175,52 +190,31 @@ def score_player(
     such a win to a loss.
     `value_error`: mean |value - exact value| over all positions. A rate over no positions is None.
     """
-    chosen = solutions.action_values[np.arange(len(action)), action]
-    rates = _rates(chosen == solutions.value, chosen == -1, solutions, is_own_play)
+    exact = solved.solutions
+    chosen = exact.action_values[np.arange(len(action)), action]
     result: Score = {"player": name}
-    for rate_name, (rate, num_positions) in rates.items():
+    for rate_name, (rate, count) in _rates(chosen == exact.value, chosen == -1, solved).items():
         result[rate_name] = rate
-        result[f"{rate_name}_ci95"] = None if rate is None else list(wilson_interval(rate, num_positions))
-    result["value_error"] = None if value is None else float(np.abs(value - solutions.value).mean())
+        result[f"{rate_name}_ci95"] = None if rate is None else list(wilson_interval(rate, count))
+    result["value_error"] = None if value is None else float(np.abs(value - exact.value).mean())
     result["illegal_actions"] = int((chosen == ILLEGAL).sum())
     return result
 
 
-def _rates(
-    keeps: np.ndarray, loses: np.ndarray, solutions: Solutions, is_own_play: np.ndarray
-) -> dict[str, tuple[float | None, int]]:
+def _rates(keeps: np.ndarray, loses: np.ndarray, solved: Solved) -> dict[str, tuple[float | None, int]]:
     """Each rate with the number of positions that it is over."""
-    can_win_and_err = solutions.can_err & (solutions.value > 0)
+    can_win_and_err, is_own_play = solved.can_win_and_err, solved.is_own_play
     parts = {
-        "optimal_move_rate": (keeps, solutions.can_err),
+        "optimal_move_rate": (keeps, solved.solutions.can_err),
         "keeps_win_rate": (keeps, can_win_and_err),
         "keeps_win_rate_random_play": (keeps, can_win_and_err & ~is_own_play),
         "keeps_win_rate_own_play": (keeps, can_win_and_err & is_own_play),
         "loses_win_rate": (loses, can_win_and_err),
     }
-    counts = {name: int(where.sum()) for name, (_, where) in parts.items()}
-    return {n: (float(x[where].mean()) if counts[n] else None, counts[n]) for n, (x, where) in parts.items()}
-
-
-def _format_rate(rate: float | None, interval: list[float] | None) -> str:
-    return percent(rate) if interval is None else f"{percent(rate)} {percent_interval(interval)}"
+    return {n: (float(x[at].mean()) if at.any() else None, int(at.sum())) for n, (x, at) in parts.items()}
 
 
 def _answer(environment: Environment, candidate: Candidate, key: Array, states: EnvState) -> tuple[Array, Array | None]:
     """(actions [B], values for the player to move [B], or None if the candidate estimates none)."""
     found = candidate.search(candidate.params, key, environment.roots(states))
     return found.action, found.value
-
-
-def _draw(agent: Agent, oracle: Oracle, num_positions: int, seed: int, *, own_games: bool = True) -> Positions:
-    environment = agent.environment
-    if oracle.is_small:
-        return positions.enumerate_all(environment)
-    return positions.sample(
-        environment,
-        players.policy_head(agent) if own_games else opponents.random_player(environment),
-        agent.params,
-        num_positions=num_positions,
-        min_plies=oracle.min_plies,
-        seed=seed,
-    )

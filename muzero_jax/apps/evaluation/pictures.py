@@ -16,12 +16,8 @@ PANELS = {
 }
 
 
-def plot_tournament(result: dict[str, Any], path: str | Path) -> None:
-    """Draws `tournament.play`'s result: Elo with 95% intervals, and the cross table, strongest first.
-
-    Raises ValueError as `charts.check_path`.
-    """
-    charts.check_path(Path(path))
+def plot_tournament(result: dict[str, Any], path: Path) -> None:
+    """Draws `tournament.play`'s result: Elo with 95% intervals, and the cross table, strongest first."""
     players = sorted(result["players"], key=lambda player: -player["elo"])
     names = [player["name"] for player in players]
     size = 0.5 * len(players)
@@ -36,15 +32,11 @@ def plot_tournament(result: dict[str, Any], path: str | Path) -> None:
     rating.grid(True, axis="x", color="0.9")
     rating.spines[["top", "right"]].set_visible(False)
     _draw_cross_table(table, result, names)
-    charts.save(figure, Path(path))
+    charts.save(figure, path)
 
 
-def plot_fidelity(result: dict[str, Any], path: str | Path) -> None:
-    """Draws `fidelity.examine`'s result: a panel a quantity, over the depth, for both kinds of moves.
-
-    Raises ValueError as `charts.check_path`.
-    """
-    charts.check_path(Path(path))
+def plot_fidelity(result: dict[str, Any], path: Path) -> None:
+    """Draws `fidelity.examine`'s result: a panel a quantity, over the depth, for both kinds of moves."""
     lines = result["lines"]
     keys = [key for key in PANELS if any(row[key] is not None for rows in lines.values() for row in rows)]
     figure = charts.make_figure((11.0, 3.1 * -(-len(keys) // 3)))
@@ -61,7 +53,7 @@ def plot_fidelity(result: dict[str, Any], path: str | Path) -> None:
     axes[0].legend(frameon=False, fontsize=9)
     for panel in axes[len(keys) :]:
         panel.set_visible(False)
-    charts.save(figure, Path(path))
+    charts.save(figure, path)
 
 
 def _draw_cross_table(axes: Any, result: dict[str, Any], names: list[str]) -> None:

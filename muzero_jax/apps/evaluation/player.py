@@ -1,12 +1,14 @@
-"""The record of a source of moves, and the keys from which chance answers them."""
+"""Players: the record of a source of moves, the two plainest, and the keys from which chance answers their moves."""
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
+import jax.numpy as jnp
 from jax import Array
 
-from muzero_jax.types import EnvState, Params
+from muzero_jax.ops.legal_actions import uniform_legal_action
+from muzero_jax.types import Environment, EnvState, Params, SearchFn
 
 
 class Player(NamedTuple):
@@ -15,6 +17,24 @@ class Player(NamedTuple):
     name: str
     act: Callable[[Params, Array, EnvState], Array]  # (params or None, key, states [B, ...]) -> action [B] int32
     stochastic: bool = False  # its moves depend on the key
+
+
+def random_player(environment: Environment) -> Player:
+    """Plays uniformly over the legal actions."""
+
+    def act(params, key, states):
+        return uniform_legal_action(key, states.legal_action_mask)
+
+    return Player("random", act, stochastic=True)
+
+
+def search_player(environment: Environment, search_fn: SearchFn, name: str = "search") -> Player:
+    """Plays the action that `search_fn` chooses; hand in a search without noise."""
+
+    def act(params, key, states):
+        return search_fn(params, key, environment.roots(states)).action.astype(jnp.int32)
+
+    return Player(name, act)
 
 
 _OF_CHANCE = 0x636861

@@ -26,9 +26,8 @@ from muzero_jax import agent as agents
 from muzero_jax.agent import Agent, check_budget, load_agent
 from muzero_jax.apps.engines import engines
 from muzero_jax.apps.engines.engines import EngineSpec
-from muzero_jax.apps.evaluation import opponents
 from muzero_jax.apps.evaluation.expectimax import expectimax_player, gain_player, pip_count_player
-from muzero_jax.apps.evaluation.player import Player
+from muzero_jax.apps.evaluation.player import Player, random_player, search_player
 from muzero_jax.apps.evaluation.rollout_mcts import rollout_mcts_player
 from muzero_jax.games.catalogue import check_for_two
 from muzero_jax.storage import agent_file, run_directory
@@ -36,20 +35,11 @@ from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment, EnvState, Params
 
 SPECS = (
-    "random, greedy (the policy head), mcts:N (rollout MCTS, N simulations), rules:N (ground-truth model), "
-    "expectimax:N and highest-gain (games with listed chance), pip-count (backgammon), "
-    "RUN, RUN@N, RUN:rules@N or RUN:greedy, where RUN is a run directory, a version of one (RUN/versions/1200), all "
-    "of them (RUN/versions), or a trained agent (agent:NAME); or another program, gtp:COMMAND, uci:COMMAND, "
-    "usi:COMMAND or gnubg:COMMAND (backgammon)"
+    "random, greedy, mcts:N, rules:N, expectimax:N, highest-gain, pip-count, RUN, RUN@N, RUN:rules@N or RUN:greedy, "
+    "where RUN is a run directory, RUN/versions/N or agent:NAME; or another program, gtp:COMMAND, uci:COMMAND, "
+    "usi:COMMAND or gnubg:COMMAND (docs/commands.md)"
 )
-MOST_DIGITS = 4000
-"""Python reads no longer numbers."""
-
-
-BY_RULES: dict[str, Callable[[Environment], Player]] = {
-    "highest-gain": gain_player,
-    "pip-count": pip_count_player,
-}
+BY_RULES: dict[str, Callable[[Environment], Player]] = {"highest-gain": gain_player, "pip-count": pip_count_player}
 """Players that need neither a network nor a budget."""
 
 
@@ -80,12 +70,12 @@ def searching(agent: Agent, num_simulations: int | None = None, *, true_rules: b
     """Plays what the agent's search chooses; with `true_rules` it plans with the ground-truth model."""
     name = f"{'ground-truth model' if true_rules else 'agent'} ({num_simulations or agent.num_simulations} simulations)"
     search = agent.search(num_simulations, true_rules=true_rules)
-    return opponents.search_player(agent.environment, search, name)
+    return search_player(agent.environment, search, name)
 
 
 def policy_head(agent: Agent) -> Player:
     """Plays what the network likes best, without search."""
-    return opponents.search_player(agent.environment, agents.policy_head(agent.model), "greedy prior")
+    return search_player(agent.environment, agents.policy_head(agent.model), "greedy prior")
 
 
 def parse(text: str, *, others: str = "") -> PlayerSpec:
@@ -94,21 +84,14 @@ def parse(text: str, *, others: str = "") -> PlayerSpec:
     Raises ValueError with the names that there are, and with `others`, which the caller knows as well, or if the name
     asks for too many simulations.
     """
-    spec = _parse(text, others)
-    if spec.num_simulations is not None:
-        check_budget(spec.num_simulations, f"the budget of {text!r}")
-    return spec
-
-
-def _parse(text: str, others: str) -> PlayerSpec:
     if is_run(text):
         return PlayerSpec("agent", str(Path(text)))
     if (engine := engines.parse(text)) is not None:
         return PlayerSpec("engine", engine=engine)
     rest, budget = _split_budget(text, "@")
+    run, _, kind = rest.rpartition(":")
     if is_run(rest):
         return PlayerSpec("agent", str(Path(rest)), budget)
-    run, _, kind = rest.rpartition(":")
     if is_run(run) and (kind == "rules" or (kind == "greedy" and budget is None)):
         return PlayerSpec(kind, str(Path(run)), budget)
     kind, budget = _split_budget(text, ":")
@@ -142,29 +125,36 @@ def load(spec: PlayerSpec, host: Agent, load_agent: LoadAgent = load_agent) -> E
 
 def enter(spec: PlayerSpec, agent: Agent) -> Entrant:
     """The player of the agent's game that `spec` means; one without a network carries no params."""
-    environment, config = agent.environment, agent.config
+    environment = agent.environment
     budget = spec.num_simulations or agent.num_simulations
     if spec.engine is not None:
         engines.check(spec.engine, environment)
         return Entrant(spec.engine.name, absent_player(spec.engine), None, spec.engine, spec.engine)
     match spec.kind:
         case "random":
-            return Entrant("random", opponents.random_player(environment), None, "random")
+            name, player = "random", random_player(environment)
         case "mcts":
             check_for_two(environment, "rollout MCTS needs")
-            player = rollout_mcts_player(environment, num_simulations=budget)
-            return Entrant(f"mcts:{budget}", player, None, ("mcts", budget))
+            name, player = f"mcts:{budget}", rollout_mcts_player(environment, num_simulations=budget)
         case "expectimax":
-            return Entrant(f"expectimax:{budget}", expectimax_player(environment, budget), None, ("expectimax", budget))
+            name, player = f"expectimax:{budget}", expectimax_player(environment, budget)
         case kind if kind in BY_RULES:
-            return Entrant(kind, BY_RULES[kind](environment), None, kind)
-        case "greedy":
-            name, player = f"{agent.name}:greedy", policy_head(agent)
-        case "rules":
-            name, player = f"{agent.name}:rules@{budget}", searching(agent, budget, true_rules=True)
-        case _:
-            name, player = f"{agent.name}@{budget}", searching(agent, budget)
-    plays_alike = spec.kind, budget, config.model, config.network, config.search, config.targets, config.algorithm
+            name, player = kind, BY_RULES[kind](environment)
+        case kind:
+            return _enter_network(kind, budget, agent)
+    return Entrant(name, player, None, name)
+
+
+def _enter_network(kind: str, budget: int, agent: Agent) -> Entrant:
+    """The agent's policy head (`greedy`), or its search."""
+    if kind == "greedy":
+        name, player = f"{agent.name}:greedy", policy_head(agent)
+    elif kind == "rules":
+        name, player = f"{agent.name}:rules@{budget}", searching(agent, budget, true_rules=True)
+    else:
+        name, player = f"{agent.name}@{budget}", searching(agent, budget)
+    config = agent.config
+    plays_alike = kind, budget, config.model, config.network, config.search, config.targets, config.algorithm
     if config.algorithm.file:  # it may read any field of the config
         plays_alike = *plays_alike, replace(config, seed=0)
     return Entrant(name, player, agent.params, plays_alike)
@@ -190,8 +180,9 @@ def check_same_game(one: Config, other: Config, other_run: str) -> None:
 def _split_budget(text: str, separator: str) -> tuple[str, int | None]:
     """`kind:N` as (kind, N), and anything else, a budget of 0 included, as (text, None)."""
     kind, _, digits = text.rpartition(separator)
-    budget = int(digits[:MOST_DIGITS]) if digits.isdecimal() else 0
-    return (kind, budget) if budget else (text, None)
+    if not digits.isdecimal() or not int(digits):
+        return text, None
+    return kind, check_budget(int(digits), f"the budget of {text!r}")
 
 
 def absent_player(spec: EngineSpec) -> Player:

@@ -41,21 +41,11 @@ class Ladder:
         self._games: list[tuple[int, int, float, float]] = []  # (i, j, points of i, points of j), by index
 
     def load(self, up_to_iteration: int) -> None:
-        """Reads what an earlier session wrote, without versions newer than the checkpoint resumed from.
-
-        Raises ValueError, which names the file, if no ladder can be made of that.
-        """
-        if not self._file.exists():
-            return
-        try:
+        """Reads what an earlier session wrote, without versions newer than the checkpoint resumed from."""
+        if self._file.exists():
             stored = json.loads(self._file.read_text(encoding="utf-8"))
             self.iterations = [i for i in stored["iterations"] if i <= up_to_iteration]
-            count = len(self.iterations)
-            self._games = [(i, j, float(p), float(q)) for i, j, p, q in stored["games"] if i < count]
-            self.ratings()
-        except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
-            damaged = f"{self._file} is damaged; restore a copy, or delete it to start the run's Elo anew"
-            raise ValueError(damaged) from error
+            self._games = [(i, j, p, q) for i, j, p, q in stored["games"] if i < len(self.iterations)]
 
     def rivals(self) -> list[int]:
         """Iterations of the versions that the next one should meet."""
@@ -94,15 +84,13 @@ class Versions:
         """Functions that compile, when called, the search of the openings and all matches, the quick ones first."""
         if not self.has_matches:
             return []
-        e = self._config.evaluation
-        games = {(spec, e.final_games // self._final_matches): None for spec in _specs(e.mcts_simulations)}
+        e, params = self._config.evaluation, self._abstract_params
+        games = [(spec, e.final_games // self._final_matches) for spec in _specs(e.mcts_simulations)]
         if e.while_training:
-            games = {(spec, e.games): None for spec in _specs(self._quick)} | {("self", e.games // 2): None} | games
+            games = [*((spec, e.games) for spec in _specs(self._quick)), ("self", e.games // 2), *games]
+        compiled = [partial(self._arena.compile, spec, params, num_games=count) for spec, count in dict.fromkeys(games)]
         searched = self._arena.openings
-        judged = [] if searched is None else [partial(searched.compile, self._abstract_params)]
-        return judged + [
-            partial(self._arena.compile, spec, self._abstract_params, num_games=number) for spec, number in games
-        ]
+        return compiled if searched is None else [partial(searched.compile, params), *compiled]
 
     def begin(self, params: Params) -> dict[str, float]:
         """Keeps the untrained version, from which the others' Elo is counted; it meets no fixed opponent."""
@@ -120,10 +108,8 @@ class Versions:
         """
         if not self.has_matches:
             return {}
-        games = self._config.evaluation.games
-        summaries = self._meet_all(self._quick, params, self._key(iteration), games)
-        record = {f"eval/{spec}": summary["score"] for spec, summary in summaries.items()}
-        record |= share_right(self.judge_openings(params))
+        matches = self._meet_all(self._quick, params, self._key(iteration), self._config.evaluation.games)
+        record = scores(matches, self.judge_openings(params))
         if iteration not in self.ladder.iterations:
             rivals = [rival for rival in self.ladder.rivals() if rival in checkpoint_steps(self._directory)]
             results = {rival: self._meet(rival, params, iteration) for rival in rivals}
@@ -140,8 +126,7 @@ class Versions:
         key = jax.random.fold_in(self._key(iteration), _FINAL)
         strength = self._meet_all(e.mcts_simulations, params, key, e.final_games // count, count)
         judged = self.judge_openings(params)
-        scores = {f"eval/{spec}": match["score"] for spec, match in strength.items()} | share_right(judged)
-        return {"strength": strength} | ({"openings": judged} if judged else {}), scores
+        return {"strength": strength} | ({"openings": judged} if judged else {}), scores(strength, judged)
 
     def ratings(self) -> dict[str, float]:
         """Elo of every version, by its iteration."""
@@ -150,9 +135,7 @@ class Versions:
     def judge_openings(self, params: Params) -> dict[str, Any] | None:
         """`openings.judge` of the search's opening values; None where no openings are solved."""
         searched = self._arena.openings
-        if searched is None or searched.wins is None:
-            return None
-        return openings.judge(searched.values(params), searched.wins)
+        return None if searched is None else openings.judge(searched.values(params))
 
     @property
     def _quick(self) -> list[int]:
@@ -196,9 +179,10 @@ def open_versions(
     return versions
 
 
-def share_right(judged: dict[str, Any] | None) -> dict[str, float]:
-    """The metric of `Versions.judge_openings`'s answer; nothing where there is none."""
-    return {} if judged is None else {"eval/openings_right": judged["right"] / judged["solved"]}
+def scores(matches: dict[str, Summary], judged: dict[str, Any] | None) -> dict[str, float]:
+    """The metrics of matches, by the opponents' names, and of `Versions.judge_openings`'s answer."""
+    share_right = {} if judged is None else {"eval/openings_right": judged["right"] / judged["solved"]}
+    return {f"eval/{spec}": match["score"] for spec, match in matches.items()} | share_right
 
 
 def _specs(mcts_simulations: Sequence[int]) -> list[str]:

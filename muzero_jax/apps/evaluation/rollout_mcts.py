@@ -26,9 +26,7 @@ EXPLORATION = 1.0
 
 
 def rollout_mcts_player(environment: Environment, *, num_simulations: int) -> Player:
-    """Plays the most visited action of `rollout_mcts`; raises ValueError if it gets no simulation."""
-    if num_simulations < 1:
-        raise ValueError(f"Rollout MCTS needs at least 1 simulation, not {num_simulations}; raise its budget.")
+    """Plays the most visited action of `rollout_mcts`."""
 
     def act(params, key, states):
         return rollout_mcts(environment, key, states, num_simulations=num_simulations).action

@@ -14,8 +14,8 @@ from jax.sharding import Mesh
 
 from muzero_jax import agent as agents
 from muzero_jax.apps.evaluation import elo, engine_matches, players
-from muzero_jax.apps.evaluation.arena import ShardedMatch
-from muzero_jax.apps.evaluation.engine_matches import Conditions, EngineMatch
+from muzero_jax.apps.evaluation.arena import Report, Summary, silent
+from muzero_jax.apps.evaluation.engine_matches import Conditions
 from muzero_jax.apps.evaluation.matches import wilson_interval
 from muzero_jax.apps.evaluation.players import Agent, Entrant, LoadAgent
 from muzero_jax.apps.evaluation.tables import REPEATED, align, percent, percent_interval
@@ -40,18 +40,16 @@ def enter(names: tuple[str, ...], load_agent: LoadAgent = agents.load_agent) -> 
     specs = [spec for name in names for spec in players.parse_all(name)]
     if len(specs) < 2:
         raise ValueError("a tournament needs two players or more")
-    runs = list(dict.fromkeys(spec.run for spec in specs if spec.run is not None))
-    if not runs:
+    agents = {run: load_agent(Path(run)) for run in dict.fromkeys(spec.run for spec in specs) if run is not None}
+    if not agents:
         raise ValueError("a tournament needs a run directory among its players, which says what game it is")
-    agents = {run: load_agent(Path(run)) for run in runs}
-    host = agents[runs[0]]
-    for run in runs[1:]:
-        players.check_same_game(host.config, agents[run].config, run)
-    entrants = [players.enter(spec, agents[spec.run or runs[0]]) for spec in specs]
+    host = next(iter(agents.values()))
+    for run, agent in agents.items():
+        players.check_same_game(host.config, agent.config, run)
+    entrants = [players.enter(spec, agents[spec.run] if spec.run else host) for spec in specs]
     taken = [entrant.name for entrant in entrants]
-    for name in taken:
-        if taken.count(name) > 1:
-            raise ValueError(f"{name} plays in the tournament twice; name every player once")
+    if twice := [name for name in taken if taken.count(name) > 1]:
+        raise ValueError(f"{twice[0]} plays in the tournament twice; name every player once")
     return Field(entrants, host)
 
 
@@ -63,10 +61,10 @@ def play(
     opening_plies: int,
     seed: int,
     anchor: str | None = None,
-    conditions: Conditions = engine_matches.DEFAULTS,
-    report: Callable[[int, int], None] = lambda played, total: None,
+    conditions: Conditions,
+    report: Report = silent,
 ) -> Result:
-    """Every pair plays `num_games` games (rounded up as in `arena.sharded_match`), each opening with both colours.
+    """Every pair plays `num_games` games (rounded up as in `arena.ShardedMatch`), each opening with both colours.
 
     Args:
       anchor: the player whose Elo is 0; by default `random` if it plays, else the first.
@@ -75,14 +73,15 @@ def play(
 
     A tournament that is broken off tells `conditions.say` how it stood. Raises ValueError if the anchor does not play.
     """
-    entrants = field.entrants
-    names = [entrant.name for entrant in entrants]
-    anchor_index = _find_anchor(names, anchor)
-    pairs = list(combinations(range(len(entrants)), 2))
-    programs: dict[Hashable, ShardedMatch | EngineMatch] = {}
-    matches = []
+    names = [entrant.name for entrant in field.entrants]
+    anchor = anchor or ("random" if "random" in names else names[0])
+    if anchor not in names:
+        raise ValueError(f"--anchor {anchor} does not play; the players are {', '.join(names)}")
+    pairs = list(combinations(field.entrants, 2))
+    programs: dict[Hashable, Callable[..., Summary]] = {}
+    matches: list[dict[str, Any]] = []
 
-    def play_match(played: int, a: Entrant, b: Entrant) -> None:
+    def match_of(a: Entrant, b: Entrant, played: int) -> Callable[..., Summary]:
         program = a.program, b.program
         if program not in programs or a.engine or b.engine:
             programs[program] = engine_matches.make_match(
@@ -94,42 +93,43 @@ def play(
                 opening_plies=opening_plies,
                 conditions=conditions.of_match(played),
             )
-        key = jax.random.fold_in(jax.random.key(seed), played)
-        matches.append({"a": a.name, "b": b.name} | programs[program](a.params, b.params, key))
+        return programs[program]
 
     try:
-        for played, (i, j) in enumerate(pairs):
+        for played, (a, b) in enumerate(pairs):
             report(played, len(pairs))
-            play_match(played, entrants[i], entrants[j])
+            key = jax.random.fold_in(jax.random.key(seed), played)
+            matches.append({"a": a.name, "b": b.name} | match_of(a, b, played)(a.params, b.params, key))
     except (ValueError, OSError, RuntimeError, KeyboardInterrupt):  # what commands say in a line
         if matches:
             met = [name for name in names if any(name in (match["a"], match["b"]) for match in matches)]
-            so_far = summarise(met, matches, anchor=met.index(names[anchor_index]) if names[anchor_index] in met else 0)
-            conditions.say(f"{len(matches)} of {len(pairs)} matches had ended:\n{format_table(so_far)}")
+            standing = format_table(summarise(met, matches, anchor if anchor in met else met[0]))
+            conditions.say(f"{len(matches)} of {len(pairs)} matches had ended:\n{standing}")
         raise
     settings = {"games_per_pair": num_games, "opening_plies": opening_plies, "seed": seed}
-    return settings | summarise(names, matches, anchor=anchor_index)
+    return settings | summarise(names, matches, anchor)
 
 
-def summarise(names: list[str], matches: list[dict[str, Any]], *, anchor: int = 0) -> Result:
+def summarise(names: list[str], matches: list[dict[str, Any]], anchor: str) -> Result:
     """Scores and ratings of the players, from `matches.summarise`'s dicts with the names of `a` and `b`.
 
     `cross_table[i][j]` is player i's score against j in [0, 1], None on the diagonal and where a pair did not meet. All
     that a player met count alike in its score, though some pairs have fewer distinct games.
     """
-    points = [(match["score"] * match["games"], (1 - match["score"]) * match["games"]) for match in matches]
     seats = [(names.index(match["a"]), names.index(match["b"])) for match in matches]
+    points = [(match["score"] * match["games"], (1 - match["score"]) * match["games"]) for match in matches]
     wins = elo.win_matrix(len(names), [(*pair, *both) for pair, both in zip(seats, points, strict=True)])
-    ratings = [field.tolist() for field in elo.rate(wins, anchor=anchor)]
+    ratings = [field.tolist() for field in elo.rate(wins, anchor=names.index(anchor))]
     games = wins + wins.T
     table = [[float(w / g) if g else None for w, g in zip(*row, strict=True)] for row in zip(wins, games, strict=True)]
     rows = []
     for name, scores, played, rating, *ends in zip(names, table, games, *ratings, strict=True):
         score = float(np.mean([score for score in scores if score is not None]))
         size = np.count_nonzero(played) ** 2 / (1 / played[played > 0]).sum()  # games of equal pairs that tell as much
-        rows.append({"name": name, "games": round(played.sum()), "score": score})
-        rows[-1] |= {"ci95": list(wilson_interval(score, size)), "elo": rating, "elo_ci95": ends}
-    return {"anchor": names[anchor], "players": rows, "cross_table": table, "matches": matches}
+        interval = list(wilson_interval(score, size))
+        row = {"name": name, "games": round(played.sum()), "score": score, "ci95": interval}
+        rows.append(row | {"elo": rating, "elo_ci95": ends})
+    return {"anchor": anchor, "players": rows, "cross_table": table, "matches": matches}
 
 
 def format_table(result: Result) -> str:
@@ -160,11 +160,3 @@ def _remarks(result: Result) -> list[str]:
         notes.append(f"{counted[0]} to {counted[-1]} games of a pair differ. {REPEATED}")
     illegal = sum(match.get("illegal_actions", 0) for match in result["matches"])
     return notes + ([f"ILLEGAL MOVES were chosen {illegal} times."] if illegal else [])
-
-
-def _find_anchor(names: list[str], anchor: str | None) -> int:
-    if anchor is None:
-        return names.index("random") if "random" in names else 0
-    if anchor not in names:
-        raise ValueError(f"--anchor {anchor} does not play; the players are {', '.join(names)}")
-    return names.index(anchor)

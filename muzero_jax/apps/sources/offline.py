@@ -81,7 +81,7 @@ def _needs_states(config: Config) -> bool:
     return config.model == "rules" and config.reanalyze_fraction > 0
 
 
-def _with_ring(config: Config, *, num_envs: int, replay_length: int, **self_play: Any) -> Config:
+def _with_sizes(config: Config, *, num_envs: int, replay_length: int, **self_play: Any) -> Config:
     return replace(
         config,
         self_play=replace(config.self_play, num_envs=num_envs, **self_play),
@@ -101,7 +101,7 @@ def _as_run(config: Config, source: Path) -> Config:
     ):
         if now != then:
             raise ValueError(f"the games of {source} were played with {flag} {then}, not {now}; leave {flag} out")
-    return _with_ring(
+    return _with_sizes(
         config,
         num_envs=made_with.self_play.num_envs,
         replay_length=made_with.replay.replay_length,
@@ -166,7 +166,7 @@ def _as_games(config: Config, source: Path, num_devices: int) -> Config:
     columns = max(1, columns // num_devices) * num_devices
     longest = max(sum(lengths[game] for game in column) for column in stored_games.assign_columns(lengths, columns))
     replay_length = longest + config.window_length - 1
-    return _with_ring(config, num_envs=columns, replay_length=replay_length, rollout_length=1, full_search_share=1.0)
+    return _with_sizes(config, num_envs=columns, replay_length=replay_length, rollout_length=1, full_search_share=1.0)
 
 
 def _open_games(config: Config, source: Path, environment: Environment, say: Callable[[str], None]) -> Fill:

@@ -176,7 +176,7 @@ def _flags(run_dir: Path) -> dict[str, str]:
     return flags
 
 
-def differing(runs: Sequence[Config]) -> list[str]:
+def varied_fields(runs: Sequence[Config]) -> list[str]:
     """The fields in which runs differ, apart from what a run has for itself."""
     values = {name: {str(configs.flat(run)[name]) for run in runs} for name in configs.flat(runs[0])}
     return [name for name, of in values.items() if len(of) > 1 and name not in names(Config, "own")]

@@ -52,7 +52,7 @@ def plot(points: Sequence[Point], path: Path, *, wanted: Sequence[str] = (), axe
     known = set.intersection(*({point.metric for point in of} for of in groups.values()))
     known &= {point.metric for point in points if not point.is_final}
     if unknown := [name for name in wanted if name not in known]:
-        raise ValueError(f"not all runs have {unknown[0]} while they trained; choose of {', '.join(sorted(known))}")
+        raise ValueError(f"not all runs have {unknown[0]} while they trained; their metrics.jsonl says what they have")
     if not known:
         raise ValueError("these runs share no metric while they trained; they have final scores only")
     shown = list(wanted) or sorted(known, key=_budget)[-1:]

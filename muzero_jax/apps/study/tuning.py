@@ -126,7 +126,7 @@ class Objective(NamedTuple):
             if score is not None and part < PARTS and part not in seen:
                 seen.add(part)
                 trial.report(score, part)
-                if config != self.base and trial.should_prune():
+                if trial.should_prune():  # not in the first four trials, so never the base's
                     raise optuna.TrialPruned
 
         try:
@@ -183,8 +183,6 @@ def search(
     """
     if not study.get_trials(states=ENDED):
         study.enqueue_trial({name: configs.flat(objective.base)[name] for name in objective.space})
-    if FRAMES not in study.user_attrs:
-        study.optimize(objective, n_trials=1, callbacks=[announce])
     if len(study.get_trials(states=ENDED)) < trials:
         enough = optuna.study.MaxTrialsCallback(trials, states=ENDED)
         study.optimize(objective, callbacks=[announce, enough])

@@ -1,7 +1,6 @@
 """What a user types and reads: every mistake is one sentence that names what is wrong, with exit status 2."""
 
 import json
-import os
 import re
 import shlex
 import shutil
@@ -17,16 +16,13 @@ import muzero_jax
 from muzero_jax import presets
 from muzero_jax.apps import start
 from muzero_jax.apps.commands import entry, evaluate, machine, play, train, tune
-from muzero_jax.apps.commands import evaluate_flags as flags
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
-from muzero_jax.games import catalogue
 from muzero_jax.ops import devices, precision
 from muzero_jax.run import compilation_cache
 from muzero_jax.run.interrupt import Stopped
 from muzero_jax.run.run import Result
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
-from muzero_jax.storage.validation import validate
 from tests.reference import engines, gamble, tiny_run
 from tests.reference.training import settled
 
@@ -99,8 +95,8 @@ def places(saved_run, tmp_path):
     largest.write_bytes(largest.read_bytes()[: largest.stat().st_size // 2])
     tampered = shutil.copytree(saved_run, tmp_path / "tampered")
     (tampered / "config.json").write_text('{"env": "tic_tac_toe", "learning_speed": 3}')
+    (tmp_path / "bad.json").write_text("{")
     (tmp_path / "mine.py").write_text("def make():\n    return 1 / 0\n")
-    (tmp_path / "file").touch()
     return {"RUN": saved_run, "DAMAGED": damaged, "TAMPERED": tampered, "NEW": tmp_path / "new", "HERE": tmp_path}
 
 
@@ -108,57 +104,30 @@ def places(saved_run, tmp_path):
     "command, parts",
     [
         ("train --env tictactoe", ["'tictactoe'", "did you mean 'tic_tac_toe'"]),
-        ("train --env kuhn_poker", ["kuhn_poker", "not supported yet"]),
         ("train --env hex --board-size 40", ["40"]),
         ("train --env tic_tac_toe --board-size 4", ["board size"]),
         ("train --env hex --search.num-simulation 4", ["--search.num-simulation ", "mean --search.num-simulations?"]),
-        ("train --width=3", ["mean --network.width?"]),
         ("train --iterations 3", ["mean --max-iterations?"]),
-        ("train --optimizer.learning-rate 1", ["mean --optimiser.learning-rate?"]),
-        ("train --no-tensorbord", ["mean --no-tensorboard?"]),
-        ("evaluate match --run RUN --gmes 8", ["mean --games?"]),
-        ("evaluate exhaustive --run RUN --games 8", ["--games"]),
         ("evaluate mtach --run RUN", ["mtach", "match, returns"]),
-        ("evaluate match --games 4", ["--run is missing"]),
-        ("evaluate match --run", ["--run needs a value"]),
-        ("play --run RUN --web 8000", ["'8000'"]),
         ("play", ["--run DIRECTORY", "hex_5x5"]),
-        X,
-        ("train --env hex --search.policy alpha", ["--search.policy is alpha", "gumbel, puct"]),
-        ("train --env hex --seed 1.5", ["--seed is 1.5", "int"]),
-        ("tune --trials few", ["--trials is few", "int"]),
-        ("train TINY --run-dir NEW --seed 99999999999999", ["--seed is 99999999999999"]),
-        ("train TINY --run-dir NEW --search.num-simulations 0", ["--search.num-simulations is 0"]),
+        ("train --env hex --minutes soon", ["--minutes is soon"]),
         ("train TINY --run-dir NEW --replay.replay-length 30", ["--replay.replay-length 30"]),
         ("train TINY --run-dir NEW --optimiser.batch-size 7", ["--optimiser.batch-size 6 or 8"]),
-        ("train TINY --run-dir NEW --minutes None", ["--minutes"]),
         ("train TINY --run-dir NEW --devices 99", ["--devices 99"]),
-        ("train TINY --run-dir NEW --devices 0", ["--devices is 0"]),
         ("train TINY --run-dir RUN", ["--resume", "--overwrite"]),
-        ("train TINY --run-dir HERE/file/run", ["--run-dir"]),
         ("train --resume --run-dir NEW", ["no run"]),
-        ("train --resume --run-dir RUN --seed 1", ["--seed 0"]),
         ("train --resume --run-dir RUN --network.width 32", ["--network.width 16"]),
-        ("train --resume-if-any", ["--run-dir"]),
         ("train --config HERE/none.json", ["--config"]),
-        ("evaluate match --run NEW", ["holds no run"]),
         ("evaluate match --run DAMAGED", ["damaged"]),
         ("evaluate match --run TAMPERED", ["learning_speed"]),
-        ("evaluate oracle --run agent:chess", ["no agent 'chess'"]),
+        ("train --config HERE/bad.json", ["is not a config of ours"]),
         ("play --agent chess", ["no agent 'chess'", "connect_four"]),
         ("train --env HERE/mine.py", ["mine.py", "ZeroDivisionError", "mine.py:2"]),
-        ("train --env HERE/none.py", ["none.py"]),
-        ("train --env hex --network.file HERE/mine.py --run-dir NEW", ["make_model"]),
         ("train TINY --network HERE/mine.py --network.width 3", ["--network.width", "--network.options"]),
         ("evaluate match --run RUN --opponent gtp:/no/such/engine", ["/no/such/engine"]),
         ("evaluate match --run RUN --opponent rnadom", ["'rnadom'", "mcts:N"]),
-        ("evaluate match --run RUN --games 0", ["--games is 0"]),
-        ("evaluate match --run RUN --opponent mcts:1000000000000", ["mcts:1000000000000", "100000"]),
         ("evaluate match --run RUN --sgf HERE/games", ["--sgf"]),
-        ("evaluate oracle --run RUN --budgets 4 0", ["--budgets"]),
         ("evaluate fidelity --run RUN --plot x.doc", ["--plot x.doc", ".svg"]),
-        ("evaluate tournament random mcts:1", ["needs a run directory"]),
-        ("play --run RUN --num-simulations 0", ["--num-simulations is 0"]),
     ],
     ids=lambda part: part if isinstance(part, str) else "",
 )
@@ -172,11 +141,11 @@ def test_a_mistake_is_one_sentence(run, places, command, parts):
     assert not places["NEW"].exists() and (places["DAMAGED"] / "checkpoints" / "6").is_dir()
 
 
-@pytest.mark.parametrize("script", [f"experiments/{name}.py" for name in COMMANDS])
-def test_a_python_without_the_packages_is_told_how_to_install_them(script):
-    command = [sys.executable, "-I", "-S", str(ROOT / script), "--help"]
+def test_a_python_without_the_packages_is_told_how_to_install_them():
+    command = [sys.executable, "-I", "-S", str(ROOT / "experiments" / "train.py"), "--help"]
     done = subprocess.run(command, capture_output=True, text=True, cwd="/")
     assert_one_sentence((done.returncode, done.stdout, done.stderr), "lacks jax", "pip install")
+    assert "[tune]" in entry.lacking("optuna")
 
 
 def test_a_bug_is_not_dressed_up_as_a_mistake_and_ctrl_c_is_no_traceback(capsys):
@@ -189,15 +158,6 @@ def test_a_bug_is_not_dressed_up_as_a_mistake_and_ctrl_c_is_no_traceback(capsys)
 
 
 # --- the door ---------------------------------------------------------------------------------------------------------
-
-
-def test_devices_and_settings_are_decided_from_the_flags_of_any_command(monkeypatch):
-    asked = []
-    monkeypatch.setattr(devices, "configure_devices", lambda *each: asked.append((*each, os.environ["XLA_FLAGS"])))
-    monkeypatch.setenv("XLA_FLAGS", "")
-    for line in ("match --devices=1 --json", "--resume --device cpu", "--profile"):
-        machine.choose("train", line.split())
-    assert asked == [(1, "auto", ""), (None, "cpu", ""), (None, "auto", "--xla_gpu_enable_command_buffer=")]
 
 
 def test_the_devices_are_chosen_before_pgx_is_imported():
@@ -239,13 +199,11 @@ def test_another_budget_replaces_the_presets_minutes():
 
 
 def test_a_run_begins_with_four_lines(run, tmp_path, ended, monkeypatch):
-    """The fifth, of the memory, comes once the program is compiled."""
     ended(STOPPED)
     monkeypatch.setattr(precision, "has_amx", lambda: False)
     status, output, _ = run("train", *TINY, "--run-dir", tmp_path / "run", "--minutes", 3)
-    lines = output.splitlines()
-    assert [line.split()[0] for line in lines[:4]] == ["game", "device", "budget", "directory"]
     assert status == EXIT_INTERRUPTED
+    assert [line.split()[0] for line in output.splitlines()[:4]] == ["game", "device", "budget", "directory"]
     assert f"experiments/train.py --run-dir {tmp_path / 'run'} --resume --devices 2\n" in output
     assert f"experiments/play.py --run {tmp_path / 'run'} --web\n" in output
 
@@ -294,13 +252,6 @@ def test_resuming_takes_everything_from_the_saved_config_but_for_the_flags(saved
     assert capsys.readouterr().out == "continuing runs/tic_tac_toe-seed3\n"
 
 
-def test_every_game_has_a_preset_that_makes_a_run():
-    for env in catalogue.GAMES:
-        assert validate(presets.preset(env, None)).env == env
-    for size in (2, 3, 5, 11, 19):
-        assert validate(presets.preset("hex", size)).board_size == size
-
-
 # --- evaluate ---------------------------------------------------------------------------------------------------------
 
 
@@ -316,15 +267,6 @@ def test_a_match_as_json_is_one_object(run, saved_run):
     assert (result["run"], result["player"]) == (str(saved_run), "agent (2 simulations)")
 
 
-def test_progress_is_said_every_few_seconds_after_a_first_line(capsys, monkeypatch):
-    now = iter([0.0, 0.1, 6.0, 6.1, 12.0])
-    monkeypatch.setattr(evaluate.time, "monotonic", lambda: next(now))
-    report = evaluate.make_progress_report("matches played", "compiling ...")
-    for played in range(4):
-        report(played, 4)
-    assert capsys.readouterr().err == "compiling ...\n1 of 4 matches played\n3 of 4 matches played\n"
-
-
 def test_a_match_with_another_program_is_a_match_whose_games_are_kept(run, saved_run, tmp_path):
     """The scripted engine, beside our own agent; Ctrl-C and failures are tested where the match is."""
     engine, folder = engines.name("gtp"), tmp_path / "games"
@@ -334,16 +276,3 @@ def test_a_match_with_another_program_is_a_match_whose_games_are_kept(run, saved
     assert status == 0 and (result["games"], result["opponent"], result["engine"]) == (4, engine, "Fake 1.0")
     assert len(list(folder.glob("*.sgf"))) == 4
     assert_one_sentence(run("evaluate", "match", *arguments), f"--sgf {folder} is not empty")
-
-
-def test_a_result_is_said_before_it_is_drawn(run, saved_run, monkeypatch, tmp_path):
-    """A disk may be full by then."""
-
-    def fail(result, path):
-        raise OSError("the disk is full")
-
-    monkeypatch.setitem(evaluate.COMMANDS, flags.Tournament, lambda *arguments: ({"elo": 1}, "the table"))
-    monkeypatch.setitem(evaluate.PLOTS, flags.Tournament, fail)
-    outcome = run("evaluate", "tournament", saved_run, "random", "--plot", tmp_path / "elo.png")
-    assert outcome[1] == "the table\n"
-    assert_one_sentence(outcome, "the disk is full")

@@ -41,45 +41,32 @@ def statuses(processes, seconds=120):
     return [process.wait(timeout=seconds) for process in processes]
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    """A folder with a run `two`, by two processes of a device each, and a run `one`, by one process of two."""
-    folder = tmp_path_factory.mktemp("runs")
-    pair = start(folder / "two", *END)
-    alone = begin(folder / "one", *END, devices=2, said=folder / "one.txt")
-    assert statuses([*pair, alone]) == [0, 0, 0], said(folder / "two", 0).read_text()
-    return folder
-
-
 @pytest.mark.slow
-def test_two_processes_of_one_device_train_what_one_process_of_two_devices_does(runs):
-    assert_trained_alike(runs / "two", runs / "one")
-
-
-@pytest.mark.slow
-def test_process_0_alone_speaks(runs):
-    assert "random" in said(runs / "two", 0).read_text()  # the final matches
-    lines = said(runs / "two", 1).read_text().splitlines()
+@pytest.mark.parametrize("devices", [1, 2])
+def test_two_processes_train_what_one_process_of_as_many_devices_does(devices, tmp_path):
+    pair = start(tmp_path / "two", *END, devices=devices)
+    assert statuses(pair) == [0, 0], said(tmp_path / "two", 0).read_text()
+    assert statuses([begin(tmp_path / "one", *END, devices=2 * devices, said=tmp_path / "one.txt")]) == [0]
+    assert_trained_alike(tmp_path / "two", tmp_path / "one")
+    assert "random" in said(tmp_path / "two", 0).read_text()  # the final matches
+    lines = said(tmp_path / "two", 1).read_text().splitlines()
     assert all("Gloo" in line for line in lines), lines  # process 0 alone speaks
 
 
-def alone(coordinator, *_, **__):
-    """`jax.distributed.initialize` where nothing says who the processes are."""
-    assert coordinator is None
-    raise ValueError("coordinator_address should be defined.")
-
-
 @pytest.mark.parametrize(
-    "flags, sentence",
+    "flags, says",
     [
-        ("--coordinator localhost:1", "--coordinator, --num-processes and --process-id go together"),
-        ("--coordinator localhost --num-processes 1 --process-id 0", "must be HOST:PORT of process 0"),
+        ("--coordinator localhost:1", "go together"),
+        ("--coordinator localhost --num-processes 1 --process-id 0", "HOST:PORT"),
         ("--run-dir x", "finds no Slurm, Open MPI, Kubernetes or TPU pod here"),
     ],
 )
-def test_a_process_that_cannot_find_the_others_is_one_sentence(flags, sentence, monkeypatch):
+def test_a_process_that_cannot_find_the_others_is_one_sentence(flags, says, monkeypatch):
+    def alone(*_, **__):
+        raise ValueError("coordinator_address should be defined.")
+
     monkeypatch.setattr(jax.distributed, "initialize", alone)
-    with pytest.raises(ValueError, match=sentence):
+    with pytest.raises(ValueError, match=says):
         machine.choose("train", ["--distributed", *flags.split(), "--env", "tic_tac_toe"])
 
 
@@ -87,14 +74,6 @@ def test_a_process_that_cannot_find_the_others_is_one_sentence(flags, sentence, 
 def test_what_is_for_one_process_is_refused(flags, capsys):
     assert command("--distributed", *flags.split(), "--env", "tic_tac_toe") == EXIT_ERROR
     assert "--" in capsys.readouterr().err
-
-
-@pytest.mark.slow
-def test_two_processes_of_two_devices_train_what_one_process_of_four_devices_does(tmp_path):
-    pair = start(tmp_path / "two", *END, devices=2)
-    assert statuses(pair) == [0, 0]
-    assert statuses([begin(tmp_path / "one", *END, devices=4, said=tmp_path / "one.txt")]) == [0]
-    assert_trained_alike(tmp_path / "two", tmp_path / "one")
 
 
 @pytest.mark.slow

@@ -38,10 +38,10 @@ def test_a_preset_is_traced_at_its_full_size(env, board_size):
     assert metrics["train/loss"].shape == (2,)
 
 
-@pytest.mark.parametrize("board_size", range(2, 20))
-def test_the_ring_of_every_hex_board_has_room_for_many_starts_of_windows(board_size):
-    config = presets.hex_any(board_size)
-    assert config.replay.replay_length - config.window_length >= 64
+def test_the_ring_of_every_hex_board_has_room_for_many_starts_of_windows():
+    for board_size in range(2, 20):
+        config = validate(presets.hex_any(board_size))
+        assert config.replay.replay_length - config.window_length >= 64
 
 
 ACCELERATORS = {"t4": ("small GPU", 9), "l4": ("small GPU", 9), "h100": ("large GPU", 11), "v5e": ("TPU", 9)}
@@ -74,12 +74,6 @@ def test_a_device_changes_sizes_and_search_alone_and_never_the_replay_ratio(env,
     changed = {name for name, value in flat(found).items() if value != flat(config)[name]}
     assert changed <= {"self_play.num_envs", "optimiser.batch_size", "search.engine"}
     assert validate(found) == found
-
-
-def test_on_a_cpu_presets_stay_as_they_are_but_for_the_chunks_of_slow_networks(capsys):
-    assert presets.preset("hex", 5) == presets.hex_any(5)
-    assert presets.preset("othello", None) == replace(presets.othello(), iterations_per_chunk=1)
-    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.slow

@@ -76,8 +76,10 @@ def agent(tmp_path, config):
     return tmp_path / "strong.safetensors"
 
 
-def refusal(main, text, capsys):
-    """The one sentence with which a command refuses."""
+def refusal(main, text, capsys, **places):
+    """The one sentence with which a command refuses; words of `text` stand for places."""
+    for word, place in places.items():
+        text = text.replace(word, str(place))
     assert report_errors(main, text.split()) == EXIT_ERROR
     error = capsys.readouterr().err.strip().splitlines()[-1]
     assert error.startswith("error: "), error
@@ -86,9 +88,7 @@ def refusal(main, text, capsys):
 
 @pytest.mark.parametrize("way", LOADERS)
 def test_no_command_runs_the_code_of_a_strangers_run(way, run, saved_run, code, mark, tmp_path, capsys):
-    main, text = LOADERS[way]
-    text = text.replace("WHAT", str(run)).replace("OWN", str(saved_run)).replace("DIR", str(tmp_path))
-    error = refusal(main, text, capsys)
+    error = refusal(*LOADERS[way], capsys, WHAT=run, OWN=saved_run, DIR=tmp_path)
     assert f"would run the Python file {code}" in error and "read it, then add --trust-code" in error
     assert not mark.exists()
     assert not list((tmp_path / "new").glob("*/config.json")), "and no run begins"
@@ -97,21 +97,23 @@ def test_no_command_runs_the_code_of_a_strangers_run(way, run, saved_run, code, 
 @pytest.mark.parametrize("way", ["match", "play", "init-from"])
 def test_a_strangers_agent_runs_no_code_until_it_is_trusted(way, agent, code, mark, tmp_path, capsys):
     main, text = LOADERS[way]
-    text = text.replace("WHAT", f"agent:{agent}").replace("DIR", str(tmp_path))
-    assert f"would run the Python file {code}" in refusal(main, text, capsys)
+    places = {"WHAT": f"agent:{agent}", "DIR": tmp_path}
+    assert f"would run the Python file {code}" in refusal(main, text, capsys, **places)
     assert not mark.exists()
-    refusal(main, f"{text} --trust-code", capsys)  # for what is in the file, once it has run
+    refusal(main, f"{text} --trust-code", capsys, **places)  # for what is in the file, once it has run
     assert mark.exists()
 
 
-@pytest.mark.parametrize("flags", ["--resume --run-dir WHAT", "--offline WHAT --run-dir DIR/new"])
+@pytest.mark.parametrize(
+    "flags", ["--resume --run-dir WHAT", "--offline WHAT --run-dir DIR", "--config WHAT/config.json"]
+)
 def test_training_goes_on_with_no_strangers_run_until_it_is_trusted(flags, run, config, code, mark, tmp_path, capsys):
     if "--offline" in flags and config.network.file:
         pytest.skip("games alone are read, and the network is the new run's own")
-    text = flags.replace("WHAT", str(run)).replace("DIR", str(tmp_path))
-    assert f"would run the Python file {code}" in refusal(train.main, text, capsys)
+    places = {"WHAT": run, "DIR": tmp_path / "new"}
+    assert f"would run the Python file {code}" in refusal(train.main, flags, capsys, **places)
     assert not mark.exists()
-    refusal(train.main, f"{text} --trust-code", capsys)
+    refusal(train.main, f"{flags} --trust-code", capsys, **places)
     assert mark.exists()
 
 

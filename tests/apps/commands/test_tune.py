@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from muzero_jax import presets
-from muzero_jax.apps.commands import entry, train, tune
+from muzero_jax.apps.commands import train, tune
 from muzero_jax.apps.commands.command_line import EXIT_INTERRUPTED, report_errors
 from muzero_jax.apps.study.tuning import Objective
 from muzero_jax.storage.config import Config
@@ -97,29 +97,25 @@ def test_trials_meet_the_one_opponent_that_counts_at_equal_places():
     assert tune.for_trials(at_the_end, "mcts:40").evaluation.parts is None  # so that no trial is pruned
 
 
-MISTAKES = {
-    "no budget": (["--env", "hex", "--board-size", "4"], "trials are equal in frames"),
-    "two budgets": ([*HEX, "--updates", "5"], "trials are equal in frames"),
-    "a folder for one run": ([*HEX, "--run-dir", "x"], "--run-dir"),
-    "an unknown field": ([*HEX, "--vary", "network.wdith", "8"], "--network.wdith"),
-    "a field without a range": ([*HEX, "--vary", "network.width"], "network.width has no range"),
-    "a file": ([*HEX, "--vary", "env", "a.py", "b.py"], "--vary env"),
-    "a seed": ([*HEX, "--vary", "seed", "1", "2"], "--vary seed"),
-    "a value out of range": ([*HEX, "--vary", "optimiser.learning-rate", "-1:2"], "--optimiser.learning-rate"),
-}
-
-
-@pytest.mark.parametrize("words, flag", MISTAKES.values(), ids=list(MISTAKES))
+@pytest.mark.parametrize(
+    "words, flag",
+    [
+        (["--env", "hex", "--board-size", "4"], "trials are equal in frames"),
+        ([*HEX, "--updates", "5"], "trials are equal in frames"),
+        ([*HEX, "--run-dir", "x"], "--run-dir"),
+        ([*HEX, "--vary", "network.wdith", "8"], "--network.wdith"),
+        ([*HEX, "--vary", "network.width"], "network.width has no range"),
+        ([*HEX, "--vary", "env", "a.py", "b.py"], "--vary env"),
+        ([*HEX, "--vary", "seed", "1", "2"], "--vary seed"),
+        ([*HEX, "--vary", "optimiser.learning-rate", "-1:2"], "--optimiser.learning-rate"),
+    ],
+)
 def test_a_mistake_is_one_sentence(words, flag, trained, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert report_errors(tune.main, words) == 2
     printed = capsys.readouterr().err
     assert flag in printed and printed.count("\n") == 1
     assert list(tmp_path.iterdir()) == [] and trained.runs == []
-
-
-def test_without_optuna_a_sentence_names_the_extra():
-    assert "[tune]" in entry.lacking("optuna") and "tune" in entry.COMMANDS
 
 
 TINY = (

@@ -14,7 +14,7 @@ from muzero_jax.apps.engines.engine import EngineError
 from muzero_jax.apps.evaluation import players
 from muzero_jax.apps.evaluation.engine_games import Arbiter
 from muzero_jax.apps.evaluation.engine_matches import Conditions, EngineMatch
-from muzero_jax.apps.evaluation.opponents import random_player
+from muzero_jax.apps.evaluation.player import random_player
 from muzero_jax.apps.evaluation.players import Entrant
 from muzero_jax.games.backgammon import mover_points, roll
 from muzero_jax.games.catalogue import make_notation

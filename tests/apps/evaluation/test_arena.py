@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.apps.evaluation import arena, matches, opponents
-from muzero_jax.apps.evaluation.player import Player
+from muzero_jax.apps.evaluation import arena, matches
+from muzero_jax.apps.evaluation.player import Player, random_player
 from muzero_jax.games.environment import make_environment
 from tests.reference import tiny_run
 from tests.reference.nim import best_actions, make_nim
@@ -19,9 +19,7 @@ PERFECT = Player("perfect", lambda params, key, states: params[states.stones])
 @pytest.fixture(scope="module")
 def nim_match():
     """Perfect play at nim against random play: 6 games asked for, on two devices. It is compiled from shapes."""
-    match = arena.sharded_match(
-        NIM, PERFECT, opponents.random_player(NIM), tiny_run.mesh(), num_games=6, opening_plies=0
-    )
+    match = arena.ShardedMatch(NIM, PERFECT, random_player(NIM), tiny_run.mesh(), num_games=6, opening_plies=0)
     match.compile(jax.ShapeDtypeStruct(BEST.shape, BEST.dtype), None)
     return match
 
@@ -39,29 +37,21 @@ def test_a_match_compiled_beforehand_is_not_compiled_when_it_is_played(nim_match
     assert compiled, "what would be compiled is seen"
 
 
-def test_a_match_is_rounded_up_to_every_opening_from_both_sides_on_every_device(nim_match):
-    assert nim_match(BEST, None, jax.random.key(0))["games"] == 8
-
-
-def test_the_summary_is_player_as(nim_match):
+def test_the_summary_is_player_as_over_every_opening_from_both_sides_on_every_device(nim_match):
     """From 9 stones perfect play wins whenever it starts, and mostly if not."""
-    summary = nim_match(BEST, None, jax.random.key(0))
-    assert summary["score_as_first"] == 1
-    assert summary["wins"] + summary["losses"] == 8 and summary["wins"] > summary["losses"]
-    assert summary["illegal_actions"] == 0
+    reports = []
+    summary = nim_match(BEST, None, jax.random.key(0), lambda *counts: reports.append(counts))
+    assert summary["games"] == 8 == summary["wins"] + summary["losses"] and summary["wins"] > summary["losses"]
+    assert summary["score_as_first"] == 1 and summary["illegal_actions"] == 0
+    assert reports[0] == (0, 8) and nim_match(BEST, None, jax.random.key(0)) == summary
 
 
-def test_a_match_with_the_same_key_is_the_same_match(nim_match):
-    assert nim_match(BEST, None, jax.random.key(3)) == nim_match(BEST, None, jax.random.key(3))
-
-
-@pytest.mark.parametrize("num_games", [18, 256])
-def test_deterministic_players_play_every_opening_once_from_both_sides(num_games):
+def test_deterministic_players_play_every_opening_once_from_both_sides():
     """Hex 3x3 has 9 openings of one stone, shared by two devices; each game is played again here, move by move."""
     hex_3x3 = make_environment("hex", board_size=3)
     first = Player("first", lambda params, key, states: jnp.argmax(states.legal_action_mask, axis=-1))
     last = Player("last", lambda params, key, states: 9 - jnp.argmax(states.legal_action_mask[:, ::-1], axis=-1))
-    match = arena.sharded_match(hex_3x3, first, last, tiny_run.mesh(), num_games=num_games, opening_plies=1)
+    match = arena.ShardedMatch(hex_3x3, first, last, tiny_run.mesh(), num_games=64, opening_plies=1)
     summary = match(None, None, jax.random.key(0))
     move, won = jax.jit(hex_3x3.move), []
     for seat in (0, 1):
@@ -82,23 +72,19 @@ def test_an_arena_compiles_each_match_once_and_seats_a_rival_with_its_own_weight
     made, seated = [], []
 
     class FakeMatch(arena.ShardedMatch):
-        def __init__(self):
+        """Each match is won, drawn, lost and won by turns, and lasts as many moves as were seated so far."""
+
+        def __init__(self, environment, a, b, mesh, *, num_games, opening_plies):
+            made.append((b.name, num_games))
             self.stochastic = True
 
         def play(self, params_a, params_b, key, report=None):
-            """Each match is won, drawn, lost and won by turns, and lasts as many moves as were seated so far."""
             seated.append((params_a, params_b, int(jax.random.key_data(key)[1])))
-            outcome = np.full((2, 2), [1, 0, -1][len(seated) % 3])
-            zeros = np.zeros((2, 2, 2), np.uint32)
+            outcome, zeros = np.full((2, 2), [1, 0, -1][len(seated) % 3]), np.zeros((2, 2, 2), np.uint32)
             return matches.MatchResult(outcome, np.full((2, 2), len(seated)), zeros[..., 0], zeros)
 
-    def fake_match(environment, player_a, player_b, mesh, *, num_games, opening_plies):
-        made.append((player_b.name, num_games))
-        return FakeMatch()
-
-    monkeypatch.setattr(arena, "sharded_match", fake_match)
-    ours = arena.Arena(tiny_run.agent(), tiny_run.mesh())
-    key = jax.random.key(0)
+    monkeypatch.setattr(arena, "ShardedMatch", FakeMatch)
+    ours, key = arena.Arena(tiny_run.agent(), tiny_run.mesh()), jax.random.key(0)
     ours.play("random", "new", key, num_games=4)
     ours.play("self", "new", key, num_games=4, rival="old")
     assert [params for *params, _ in seated] == [["new", "new"], ["new", "old"]]

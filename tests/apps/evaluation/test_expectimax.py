@@ -9,8 +9,7 @@ import pytest
 
 from examples import pig
 from muzero_jax.apps.evaluation import expectimax, matches
-from muzero_jax.apps.evaluation.opponents import random_player
-from muzero_jax.apps.evaluation.player import Player
+from muzero_jax.apps.evaluation.player import Player, random_player
 from muzero_jax.apps.evaluation.rollout_mcts import rollout_mcts
 from muzero_jax.games import backgammon, game_2048
 from muzero_jax.games.environment import make_environment
@@ -36,22 +35,13 @@ def test_with_exact_values_at_its_leaves_it_finds_the_value_of_every_position_of
         own = table[mine, theirs, jnp.minimum(state.gain, pig.TARGET - 1)]
         return jnp.where(state.terminated, 0.0, own)
 
-    def ask(points, gain, depth):
-        state = pig.position(points, gain, jnp.int32(1))
-        return expectimax.action_values(dice.chance, worth, depth, state).max()
+    def ask(points, gain):
+        return expectimax.action_values(dice.chance, worth, 2, pig.position(points, gain, jnp.int32(1))).max()
 
     places = [(0, 0, 0), (3, 9, 5), (10, 2, 4), (12, 12, 2)]
-    points = jnp.array([(other, own) for own, other, _ in places])
-    gains = jnp.array([gain for *_, gain in places])
-    expected = [2 * exact[place] - 1 for place in places]
-    values = jax.jit(jax.vmap(lambda p, g: ask(p, g, 2)))(points, gains)
-    np.testing.assert_allclose(values, expected, atol=1e-5)
-
-
-def test_chance_is_weighed_by_no_matrix_product_which_accelerators_round(dice):
-    state = pig.position(jnp.array([0, 0]), jnp.int32(0), jnp.int32(1))
-    values = functools.partial(expectimax.action_values, dice.chance, lambda state: jnp.float32(0.5), 2)
-    assert "dot_general" not in str(jax.make_jaxpr(values)(state))
+    points, gains = jnp.array([(other, own) for own, other, _ in places]), jnp.array([gain for *_, gain in places])
+    values = jax.jit(jax.vmap(ask))(points, gains)
+    np.testing.assert_allclose(values, [2 * exact[place] - 1 for place in places], atol=1e-5)
 
 
 def test_depth_one_of_2048_adds_the_gain_to_the_worth_of_the_afterstate():
@@ -64,52 +54,44 @@ def test_depth_one_of_2048_adds_the_gain_to_the_worth_of_the_afterstate():
 
 
 def test_2048_is_worth_more_with_room_and_in_order():
-    full_of_order = position_2048((64, 32, 16, 8), NOTHING, NOTHING, NOTHING)
-    disorder = position_2048((64, 8, 32, 16), NOTHING, NOTHING, NOTHING)
-    crowded = position_2048((64, 32, 16, 8), (4, 0, 0, 0), NOTHING, NOTHING)
-    worth = game_2048.worth
-    assert worth(full_of_order) > worth(crowded) > worth(disorder)
+    rows = [(64, 32, 16, 8), NOTHING], [(64, 32, 16, 8), (4, 0, 0, 0)], [(64, 8, 32, 16), NOTHING]
+    ordered, crowded, disorder = (game_2048.worth(position_2048(*top, NOTHING, NOTHING)) for top in rows)
+    assert ordered > crowded > disorder
 
 
 def test_the_pip_count_player_bears_off_and_takes_a_win():
-    environment = make_environment("backgammon")
-    player = expectimax.pip_count_player(environment)
+    player = expectimax.pip_count_player(make_environment("backgammon"))
     last = backgammon_position((6, 2), {23: 1, OFF: 14, 0: -15})
     hit = backgammon_position((1, 2), {0: 2, 10: 13, 2: -1, 5: -14})  # 24/22 hits, which costs the other 3 pips
     states = jax.tree.map(lambda *leaves: jnp.stack(leaves), last, hit)
     actions = jax.jit(lambda states: player.act(None, jax.random.key(0), states))(states)
-    legal = np.asarray(states.legal_action_mask)
-    assert legal[[0, 1], actions].all()
-    assert int(actions[1]) == 2 * 6 + 1
+    assert np.asarray(states.legal_action_mask)[[0, 1], actions].all() and int(actions[1]) == 2 * 6 + 1
     assert float(backgammon.pip_lead(last)) == pytest.approx((15 - 1) / 1000)
 
 
-def test_other_games_have_no_such_players():
-    environment = make_environment("tic_tac_toe")
-    with pytest.raises(ValueError, match="tic_tac_toe has no expectimax player"):
-        expectimax.expectimax_player(environment, 1)
-    with pytest.raises(ValueError, match="pip-count plays backgammon, not tic_tac_toe"):
-        expectimax.pip_count_player(environment)
-    with pytest.raises(ValueError, match="takes the most at once"):
-        expectimax.gain_player(environment)
-    with pytest.raises(ValueError, match="looks 1 or 2 moves ahead, not 3"):
-        expectimax.expectimax_player(make_environment("2048"), 3)
+@pytest.mark.parametrize(
+    "make, name, says",
+    [
+        (lambda environment: expectimax.expectimax_player(environment, 1), "tic_tac_toe", "no expectimax player"),
+        (lambda environment: expectimax.expectimax_player(environment, 3), "2048", "1 or 2 moves ahead, not 3"),
+        (expectimax.pip_count_player, "tic_tac_toe", "pip-count"),
+        (expectimax.gain_player, "tic_tac_toe", "listed chance"),
+    ],
+)
+def test_other_games_and_depths_have_no_such_players(make, name, says):
+    with pytest.raises(ValueError, match=says):
+        make(make_environment(name))
 
 
-def test_matches_throw_dice(dice):
+def test_matches_and_rollout_mcts_throw_dice(dice):
     """Both seatings of an opening have dice of their own, and who holds after every roll loses to random."""
     holder = Player("holder", lambda params, key, states: jnp.argmax(states.legal_action_mask, -1).astype(jnp.int32))
     match = matches.match_in_pieces(dice, holder, random_player(dice), num_games=128, opening_plies=1)
     games = match.begin(jax.random.key(0))
     games = jax.jit(match.advance, static_argnums=4)(None, None, jax.random.key(0), games, 1000)
-    result = matches.summarise(games.result)
-    assert games.states.terminated.all() and result["illegal_actions"] == 0 and result["draws"] == 0
-    assert result["score"] < 0.45
-    length = np.asarray(games.result.length)
-    assert (length[0] != length[1]).mean() > 0.5
-
-
-def test_rollout_mcts_throws_dice(dice):
+    result, length = matches.summarise(games.result, stochastic=match.stochastic), np.asarray(games.result.length)
+    assert games.states.terminated.all() and result["illegal_actions"] == 0 and result["games"] == 128
+    assert result["score"] < 0.45 and (length[0] != length[1]).mean() > 0.5
     search = jax.jit(functools.partial(rollout_mcts, dice, num_simulations=8))
     found = search(jax.random.key(1), jax.vmap(dice.init)(jax.random.split(jax.random.key(0), 4)))
     assert (found.action == pig.ROLL).all() and np.isfinite(found.value).all()

@@ -38,62 +38,51 @@ MODEL = Model(
 
 
 @pytest.fixture(scope="module")
-def rows():
-    """`rows(params)`: the table of two lines from 9 and from 2 stones, one stone a move, three moves deep."""
+def columns():
+    """`columns(params)`: the table of two lines from 9 and from 2 stones, one stone a move, three moves deep."""
     agent = tiny_run.agent()._replace(environment=NIM, model=MODEL)
 
     @jax.jit
     def unroll(params):
-        states = make_state(jnp.array([9, 2]), jnp.array([0, 1]))
-        key, moves = jax.random.key(0), jnp.array([False, False])
-        return fidelity.unroll(agent, params, key, states, moves, unroll_steps=3, imagines=True)
+        states, moves = make_state(jnp.array([9, 2]), jnp.array([0, 1])), jnp.array([False, False])
+        return fidelity.unroll(agent, params, jax.random.key(0), states, moves, unroll_steps=3, imagines=True)
 
-    return lambda params: fidelity.depth_rows(jax.device_get(unroll(jnp.int32(params))))
+    def ask(params):
+        rows = fidelity.depth_rows(jax.device_get(unroll(jnp.int32(params))))
+        return {name: [row[name] for row in rows] for name in rows[0]}
 
-
-def test_a_perfect_model_does_not_drift(rows):
-    for row in rows(0):
-        assert row["value_drift"] < 1e-6 and row["policy_drift"] < 1e-6
-        assert row["false_win_rate"] == row["reward_error_quiet"] == 0
-        assert row["same_observation_rate"] == 1
+    return ask
 
 
-def test_a_line_counts_until_it_ends_its_game(rows):
-    """9 8 7 6, and 2 1."""
-    assert [row["lines"] for row in rows(0)] == [2, 2, 1, 1]
+def test_a_perfect_model_does_not_drift_and_finds_every_win(columns):
+    """The lines are 9 8 7 6, and 2 1, which can be taken at once."""
+    found = columns(0)
+    assert max(found["value_drift"] + found["policy_drift"]) < 1e-6
+    assert found["false_win_rate"] == found["reward_error_quiet"] == [0] * 4
+    assert found["same_observation_rate"] == [1] * 4
+    assert (found["lines"], found["wins"]) == ([2, 2, 1, 1], [1, 1, 0, 0])
+    assert (found["win_found_rate"], found["reward_error_decisive"]) == ([1, 1, None, None], [0, 0, None, None])
 
 
-def test_wins_are_found_where_the_reward_is_predicted(rows):
-    """A heap of 2 or 1 can be taken at once, one of 6 to 9 can't."""
-    found = rows(0)
-    assert [row["wins"] for row in found] == [1, 1, 0, 0]
-    assert [row["win_found_rate"] for row in found] == [1, 1, None, None]
-    assert [row["reward_error_decisive"] for row in found] == [0, 0, None, None]
-
-
-def test_the_value_drifts_by_what_the_dynamics_forgets(rows):
+def test_the_value_drifts_by_what_the_dynamics_forgets(columns):
     """It takes no stone where one is taken: a stone a depth, a tenth of value each, and it misses the wins."""
-    drift = rows(1)
-    np.testing.assert_allclose([row["value_drift"] for row in drift], [0, 0.1, 0.2, 0.3], atol=1e-6)
-    assert [row["win_found_rate"] for row in drift] == [0, 0, None, None]
-    assert [row["reward_error_decisive"] for row in drift] == [1, 1, None, None]
+    drift = columns(1)
+    np.testing.assert_allclose(drift["value_drift"], [0, 0.1, 0.2, 0.3], atol=1e-6)
+    assert (drift["win_found_rate"], drift["reward_error_decisive"]) == ([0, 0, None, None], [1, 1, None, None])
 
 
-def test_a_reward_predicted_too_early_is_a_false_win(rows):
-    """It takes two stones too many: from 2, one stone (of two legal moves) looks like a win and is none."""
-    first = rows(-2)[0]
-    assert first["win_found_rate"] == 1
-    assert first["false_win_rate"] == 1 / 4  # the three moves from 9, and one from 2
-    assert first["reward_error_quiet"] == 1 / 4
+def test_a_reward_predicted_too_early_is_a_false_win(columns):
+    """It takes two stones too many: of the three moves from 9 and one from 2 that win nothing, the last looks won."""
+    found = columns(-2)
+    assert found["win_found_rate"][0] == 1
+    assert found["false_win_rate"][0] == found["reward_error_quiet"][0] == 1 / 4
 
 
 def test_policy_on_illegal_moves_is_counted_apart_from_drift_over_the_legal_ones():
     """Legal are one stone and two; the prior has 1/4, 1/4 and 1/2 on three against 1/3 each."""
-    said, true = jnp.log(jnp.array([[1.0, 1.0, 2.0]])), jnp.zeros((1, 3))
-    zeros = jnp.zeros(1)
-    legal = jnp.array([[True, True, False]])
+    said, true, zeros = jnp.log(jnp.array([[1.0, 1.0, 2.0]])), jnp.zeros((1, 3)), jnp.zeros(1)
     outputs = (NetworkOutput(zeros, zeros, zeros, logits) for logits in (said, true))
-    drift = fidelity.compare(MODEL, legal, *outputs)
+    drift = fidelity.compare(MODEL, jnp.array([[True, True, False]]), *outputs)
     np.testing.assert_allclose(drift["policy_drift"], 0, atol=1e-6)
     np.testing.assert_allclose(drift["illegal_prior"], 0.5, atol=1e-6)
 
@@ -108,10 +97,8 @@ def test_nodes_of_a_tree_are_judged_by_replaying_their_lines():
         prior=jnp.tile(jnp.array([0.5, 0.3, 0.2]), (6, 1, 1)),
     )
     faults = fidelity.look_at_tree(NIM, make_state(jnp.array([2]), jnp.array([0])), tree)
-    assert {name: int(mean.count[0]) for name, mean in faults.items()} == {
-        "illegal_visits": 5,
-        "visits_beyond_end": 5,
-        "illegal_prior": 1,
-    }
+    assert {name: int(mean.count[0]) for name, mean in faults.items()} == dict(
+        zip(fidelity.TREE, (5, 5, 1), strict=True)
+    )
     row = fidelity.tree_row(jax.device_get(faults))
     assert row == pytest.approx({"illegal_visits": 2 / 5, "visits_beyond_end": 1 / 5, "illegal_prior": 0.5})

@@ -12,7 +12,8 @@ import pytest
 import muzero_jax
 from muzero_jax import agent as agents
 from muzero_jax import algorithm as algorithms
-from muzero_jax.apps.evaluation import exhaustive, fidelity, matches, opponents, oracle_evaluation
+from muzero_jax.apps.evaluation import exhaustive, fidelity, matches, oracle_evaluation
+from muzero_jax.apps.evaluation.player import random_player
 from muzero_jax.apps.play import thinking
 from muzero_jax.apps.play.position import new_game
 from muzero_jax.apps.play.trained_agent import TrainedAgent
@@ -190,7 +191,7 @@ def test_an_agent_for_one_judges_states_and_its_environment_takes_the_key_that_c
 
 def test_what_needs_two_players_is_refused_in_a_sentence_that_says_what_to_ask(climber):
     agent = climber.agent
-    environment, player = agent.environment, opponents.random_player(agent.environment)
+    environment, player = agent.environment, random_player(agent.environment)
     refused = {
         "a match needs": lambda: matches.match_in_pieces(environment, player, player, num_games=2, opening_plies=0),
         "trying every reply needs": lambda: exhaustive.examine(environment, player, None),

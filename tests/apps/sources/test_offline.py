@@ -1,6 +1,6 @@
-"""Learning from stored games alone: where the ring comes from, what a chunk leaves alone, and how a run goes on.
+"""Learning from stored games alone: where the buffer comes from, what a chunk leaves alone, and how a run goes on.
 
-The source is the tiny run after three chunks, whose ring holds 24 of 32 frames of each game.
+The source is the tiny run after three chunks, whose buffer holds 24 of 32 frames of each game.
 """
 
 import functools
@@ -65,7 +65,7 @@ def offline_program():
 
 
 def frames_of(source):
-    """The ring of a run on the host."""
+    """The buffer of a run on the host."""
     return on_host(restore_replay(source / "checkpoints", tiny_run.abstract_state().replay)[1])
 
 
@@ -106,119 +106,94 @@ def test_every_iteration_of_a_chunk_learns(chunk):
 # --- what a run takes from its source ---------------------------------------------------------------------------------
 
 
-def test_a_runs_ring_decides_the_sizes(source):
+def test_a_runs_buffer_decides_the_sizes_and_the_discount(source, tmp_path):
     other = replace(
-        CONFIG, self_play=SelfPlayConfig(), replay=ReplayConfig(min_frames=999), network=NetworkConfig(width=32)
+        CONFIG, self_play=SelfPlayConfig(), replay=ReplayConfig(min_frames=9), network=NetworkConfig(width=32)
     )
     config = offline.fit_to_source(offline.begin(replace(other, offline=str(source))), 2)
     assert (config.self_play.num_envs, config.self_play.rollout_length, config.replay.replay_length) == (8, 4, 32)
     assert config.reanalyze_fraction == 1.0 and config.network.width == 32
     assert config.iterations_to_learn == 1 and config.frames_to_learn == config.window_length
     validate(config)
-
-
-def test_games_decide_the_sizes_of_a_ring_that_devices_can_share(games):
-    """20 moves and windows of 7: two columns of 14 and 6 moves, and 6 frames more that start no window."""
-    config = offline.fit_to_source(offline_config(games), 2)
-    assert (config.self_play.num_envs, config.self_play.rollout_length, config.replay.replay_length) == (2, 1, 20)
-    assert config.offline == str(games)
-    validate(config)
-    four = offline.fit_to_source(offline_config(games), 4)
-    assert (four.self_play.num_envs, four.replay.replay_length) == (4, 15)
-
-
-@pytest.mark.parametrize(
-    "changes, sentence",
-    [
-        ({"env": "connect_four"}, "were played with --env tic_tac_toe, not connect_four; leave --env out"),
-        ({"board_size": 3}, "were played with --board-size None, not 3; leave --board-size out"),
-        ({"targets": TargetConfig(discount=0.9)}, "with --targets.discount 1.0, not 0.9; leave --targets.discount out"),
-    ],
-)
-def test_games_of_another_kind_than_the_flags_say_are_refused(source, changes, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        offline.fit_to_source(replace(CONFIG, offline=str(source), **changes), 2)
-
-
-def test_a_run_takes_the_discount_of_its_games_unless_told_otherwise(tmp_path):
     configs.save(replace(CONFIG, targets=replace(CONFIG.targets, discount=0.9)), tmp_path)
     assert offline_config(tmp_path).targets.discount == 0.9
 
 
-def test_what_an_offline_run_cannot_do_is_refused(games):
-    config = offline_config(games)
-    with pytest.raises(ValueError, match="--frames counts moves of self-play, and --offline plays none; give --min"):
-        validate(replace(config, frames=1000))
-    with pytest.raises(ValueError, match="--autotune finds sizes for self-play"):
-        offline.check(Session(autotune=True))
-
-
-def test_a_run_stays_offline_or_stays_online():
-    with pytest.raises(ValueError, match="made with --offline None, so it cannot go on with x; leave --offline out"):
-        check_resumable(replace(CONFIG, offline="x"), CONFIG)
-    with pytest.raises(ValueError, match="made with --offline x, so it cannot go on with None"):
-        check_resumable(CONFIG, replace(CONFIG, offline="x"))
+@pytest.mark.parametrize("num_devices, columns, length", [(2, 2, 20), (4, 4, 15)])
+def test_games_decide_the_sizes_of_a_buffer_that_devices_can_share(games, num_devices, columns, length):
+    """20 moves and windows of 7: two columns of 14 and 6 moves, and 6 frames more that start no window."""
+    config = validate(offline.fit_to_source(offline_config(games), num_devices))
+    assert (config.self_play.num_envs, config.self_play.rollout_length) == (columns, 1)
+    assert config.replay.replay_length == length
 
 
 def open_source(config):
     return offline.open_source(config, tiny_run.algorithm().environment, lambda text: None)
 
 
-def test_the_true_rules_search_again_only_where_the_ring_has_their_states(source, games):
-    with pytest.raises(ValueError, match="keeps no states of the rules.*--replay.reanalyze-fraction 0"):
-        open_source(offline_config(source, model="rules"))
+@pytest.mark.parametrize(
+    "refuse, says",
+    [
+        (lambda c: offline.fit_to_source(replace(c, env="connect_four"), 2), "leave --env out"),
+        (lambda c: offline.fit_to_source(replace(c, board_size=3), 2), "leave --board-size out"),
+        (
+            lambda c: offline.fit_to_source(replace(c, targets=TargetConfig(discount=0.9)), 2),
+            "leave --targets.discount",
+        ),
+        (lambda c: validate(replace(c, frames=1000)), "--frames counts moves of self-play"),
+        (lambda c: offline.check(Session(autotune=True)), "--autotune"),
+        (lambda c: check_resumable(c, CONFIG), "leave --offline out"),
+        (lambda c: open_source(replace(c, model="rules")), "--replay.reanalyze-fraction 0"),
+        (
+            lambda c: open_source(replace(c, targets=replace(c.targets, td_steps=25)))(
+                tiny_run.abstract_state().replay
+            ),
+            r"stored 24 frames .* \+ 1 = 28 frames; lower --targets.td-steps",
+        ),
+    ],
+)
+def test_what_an_offline_run_cannot_do_is_refused(source, refuse, says):
+    with pytest.raises(ValueError, match=says):
+        refuse(offline_config(source))
+
+
+def test_the_true_rules_search_again_only_where_the_buffer_has_their_states(source, games):
     open_source(offline_config(source, model="rules", replay=replace(CONFIG.replay, reanalyze_fraction=0.0)))
     config = offline.fit_to_source(offline_config(games, model="rules"), 2)
     abstract = program.make_init(algorithms.make(config), 0, tiny_run.mesh()).eval_shape().replay
-    ring = open_source(config)(abstract)
-    boards = on_host(ring.transitions.state.observation)
-    assert boards.shape == (*ring.transitions.action.shape, 3, 3, 2) and boards.any()
+    buffer = open_source(config)(abstract)
+    boards = on_host(buffer.transitions.state.observation)
+    assert boards.shape == (*buffer.transitions.action.shape, 3, 3, 2) and boards.any()
 
 
-def test_a_run_without_a_checkpoint_or_with_too_few_frames_teaches_nothing(source, tmp_path):
-    configs.save(CONFIG, tmp_path)
-    with pytest.raises(ValueError, match="no checkpoint in .*; give the folder of a run that has saved one"):
-        open_source(offline_config(tmp_path))
-    config = offline_config(source, targets=TargetConfig(unroll_steps=2, td_steps=25))
-    with pytest.raises(ValueError, match=r"stored 24 frames .* \+ 1 = 28 frames; lower --targets.td-steps"):
-        open_source(config)(tiny_run.abstract_state().replay)
+# --- the buffer -------------------------------------------------------------------------------------------------------
 
 
-# --- the ring ---------------------------------------------------------------------------------------------------------
-
-
-def test_only_the_ring_is_read_whatever_network_the_run_had(source):
+def test_only_the_buffer_is_read_whatever_network_the_run_had(source):
     """The new run's network is wider, and lies on one device instead of two."""
     config = replace(offline_config(source), network=NetworkConfig(width=24, num_bins=5))
     abstract = tiny_run.abstract_state().replay
     one = jax.sharding.SingleDeviceSharding(jax.devices()[1])
     moved = jax.tree.map(lambda x: x.update(sharding=one), abstract)
-    ring = open_source(config)(moved)
-    assert_same(ring, frames_of(source))
-    assert all(leaf.sharding == one for leaf in jax.tree.leaves(ring))
+    buffer = open_source(config)(moved)
+    assert_same(buffer, frames_of(source))
+    assert all(leaf.sharding == one for leaf in jax.tree.leaves(buffer))
 
 
-def test_a_ring_of_other_shapes_is_refused(source):
+def test_a_buffer_with_priorities_begins_with_all_alike(source):
     abstract = tiny_run.abstract_state().replay
-    other = abstract._replace(transitions=abstract.transitions._replace(reward=abstract.transitions.search_policy))
-    with pytest.raises(ValueError, match=r"its replay.transitions.reward is float32\[32,8\] \(this one needs"):
-        restore_replay(source / "checkpoints", other)
+    buffer = open_source(offline_config(source))(abstract._replace(priority=abstract.transitions.reward))
+    assert (on_host(buffer.priority) == 1).all()
+    assert_same(buffer._replace(priority=None), frames_of(source))
 
 
-def test_a_ring_with_priorities_begins_with_all_alike(source):
-    abstract = tiny_run.abstract_state().replay
-    ring = open_source(offline_config(source))(abstract._replace(priority=abstract.transitions.reward))
-    assert (on_host(ring.priority) == 1).all()
-    assert_same(ring._replace(priority=None), frames_of(source))
-
-
-def test_games_lie_in_the_ring_of_a_run_where_its_program_wants_them(games):
+def test_games_lie_in_the_buffer_of_a_run_where_its_program_wants_them(games):
     config = offline.fit_to_source(offline_config(games), 2)
     abstract = program.make_init(algorithms.make(config), 0, tiny_run.mesh()).eval_shape().replay
-    ring = open_source(config)(abstract)
-    jax.tree.map(lambda x, like: x.sharding.is_equivalent_to(like.sharding, x.ndim) or 1 / 0, ring, abstract)
-    assert jax.tree.map(lambda x: (x.shape, x.dtype), ring) == jax.tree.map(lambda x: (x.shape, x.dtype), abstract)
-    first, other = on_host(ring.transitions.action).T
+    buffer = open_source(config)(abstract)
+    jax.tree.map(lambda x, like: x.sharding.is_equivalent_to(like.sharding, x.ndim) or 1 / 0, buffer, abstract)
+    assert jax.tree.map(lambda x: (x.shape, x.dtype), buffer) == jax.tree.map(lambda x: (x.shape, x.dtype), abstract)
+    first, other = on_host(buffer.transitions.action).T
     np.testing.assert_array_equal(first, [0, 3, 1, 4, 2, 0, 1, 2, 4, 3, 5, 7, 6, 8, 0, 3, 1, 4, 2, 0])
     np.testing.assert_array_equal(other[:12], [0, 3, 1, 4, 8, 5] * 2)
 

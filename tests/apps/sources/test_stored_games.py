@@ -1,4 +1,4 @@
-"""Games from files as a ring: worked by hand for two games of tic-tac-toe, and by its properties for any."""
+"""Games from files as a replay buffer: worked by hand for two games of tic-tac-toe, and by its properties for any."""
 
 import functools
 from typing import Any, NamedTuple
@@ -38,27 +38,28 @@ def play(*games, keeps_state=False):
 # --- frames -----------------------------------------------------------------------------------------------------------
 
 
-def test_two_games_become_the_frames_that_one_writes_by_hand():
-    frames = play(game(*FIRST_WINS), game(*SECOND_WINS))
-    np.testing.assert_array_equal(frames.action, FIRST_WINS + SECOND_WINS)
-    np.testing.assert_array_equal(frames.reward, [0, 0, 0, 0, 1] + [0, 0, 0, 0, 0, 1])
-    np.testing.assert_array_equal(frames.discount, [-1, -1, -1, -1, 0] + [-1, -1, -1, -1, -1, 0])
-    np.testing.assert_array_equal(frames.is_last, [0, 0, 0, 0, 1] + [0, 0, 0, 0, 0, 1])
-    np.testing.assert_array_equal(frames.search_value, [1, -1, 1, -1, 1] + [-1, 1, -1, 1, -1, 1])
-    np.testing.assert_array_equal(frames.search_policy, np.eye(9)[[*FIRST_WINS, *SECOND_WINS]])
+def test_games_become_the_frames_that_one_writes_by_hand():
+    """The rules did not end the third, so it is cut off with its value open."""
+    frames = play(game(*FIRST_WINS), game(*SECOND_WINS), game(4, 0, 8))
+    np.testing.assert_array_equal(frames.action, [*FIRST_WINS, *SECOND_WINS, 4, 0, 8])
+    np.testing.assert_array_equal(frames.reward, [0, 0, 0, 0, 1] + [0, 0, 0, 0, 0, 1] + [0, 0, 0])
+    np.testing.assert_array_equal(frames.discount, [-1, -1, -1, -1, 0] + [-1, -1, -1, -1, -1, 0] + [-1, -1, -1])
+    np.testing.assert_array_equal(frames.is_last, [0, 0, 0, 0, 1] + [0, 0, 0, 0, 0, 1] + [0, 0, 1])
+    np.testing.assert_array_equal(frames.search_value, [1, -1, 1, -1, 1] + [-1, 1, -1, 1, -1, 1] + [0, 0, 0])
+    np.testing.assert_array_equal(frames.search_policy, np.eye(9)[frames.action])
     assert not frames.explored.any() and frames.in_full is None and frames.state is None
 
 
-def test_a_frame_holds_what_its_mover_saw_before_the_move():
-    frames, boards = play(game(*SECOND_WINS), game(*DRAW)), []
-    for moves in (SECOND_WINS, DRAW):
-        board = tic_tac_toe.EMPTY
-        for action in moves:
-            boards.append(board)
-            board, *_ = tic_tac_toe.play(board, action)
+def test_a_frame_holds_what_its_mover_saw_and_the_rules_state_where_it_is_kept():
+    frames, boards, state = play(game(*DRAW), keeps_state=True), [], environment().init(jax.random.key(0))
+    board = tic_tac_toe.EMPTY
+    for ply, action in enumerate(DRAW):
+        boards.append(board)
+        board, *_ = tic_tac_toe.play(board, action)
+        jax.tree.map(lambda x, y, t=ply: np.testing.assert_array_equal(x[t], y), frames.state, state)
+        state = environment().move(state, jnp.int32(action)).state
     assert [tic_tac_toe.board_of(observation) for observation in frames.observation] == boards
     np.testing.assert_array_equal(frames.legal_action_mask, np.array(boards) == 0)
-    assert not frames.search_value[6:].any() and not frames.reward[6:].any() and frames.discount[-1] == 0
 
 
 def test_a_value_is_the_discounted_return():
@@ -67,41 +68,21 @@ def test_a_value_is_the_discounted_return():
     np.testing.assert_array_equal(values, [[0.25], [-0.5], [1.0], [0.0]])
 
 
-def test_a_game_that_the_rules_did_not_end_is_cut_off_with_its_value_open():
-    frames = play(game(*FIRST_WINS), game(4, 0, 8))
-    np.testing.assert_array_equal(frames.is_last[5:], [0, 0, 1])
-    np.testing.assert_array_equal(frames.discount[5:], [-1, -1, -1])
-    np.testing.assert_array_equal(frames.search_value[5:], [0, 0, 0])
-
-
 def test_games_of_several_batches_stay_in_order(monkeypatch):
     monkeypatch.setattr(stored_games, "BATCH", 2)
     frames = play(game(*FIRST_WINS), game(*DRAW), game(*SECOND_WINS))
     np.testing.assert_array_equal(frames.action, FIRST_WINS + DRAW + SECOND_WINS)
 
 
-def test_the_rules_own_states_are_kept_where_reanalyze_needs_them():
-    frames = play(game(*DRAW), keeps_state=True)
-    state = environment().init(jax.random.key(0))
-    for ply, action in enumerate(DRAW):
-        jax.tree.map(lambda x, y, t=ply: np.testing.assert_array_equal(x[t], y), frames.state, state)
-        state = environment().move(state, jnp.int32(action)).state
-
-
 def test_moves_are_read_in_the_games_notation_in_sgf_and_as_numbers():
-    named = play(game("a1", "A2", "1", "b2", "c1"))
-    np.testing.assert_array_equal(named.action, FIRST_WINS)
-    go = make_environment("go_9x9")
-    sgf = StoredGame("x.sgf, game 1", ("aa", "", "ba"), colours=(0, 1, 0), size=9)
-    frames = stored_games.play(go, [sgf, StoredGame("x.txt, game 1", ("A9", "pass", "B9"))], keeps_state=False)
-    np.testing.assert_array_equal(frames.action, [0, 81, 1] * 2)
-
-
-def test_digits_are_the_games_own_notation_where_it_writes_moves_in_digits():
+    np.testing.assert_array_equal(play(game("a1", "A2", "1", "b2", "c1")).action, FIRST_WINS)
+    # Digits are the game's own notation where it writes moves in digits, and SGF may have one of its own.
     notation = Notation(lambda state, action: str(action + 1), lambda state, text: int(text) - 1, list("123"), [])
+    notation = notation._replace(read_sgf=lambda text: "abcdefghi".index(text))
     counted = environment()._replace(game=Game("counted", "Cells from 1 to 9", notation=lambda *board: notation))
-    frames = stored_games.play(counted, [game("1", "4", "2", "5", "3")], keeps_state=False)
-    np.testing.assert_array_equal(frames.action, FIRST_WINS)
+    games = [game("1", "4", "2", "5", "3"), game(*"adbec", colours=(0, 1, 0, 1, 0), size=3)]
+    frames = stored_games.play(counted, games, keeps_state=False)
+    np.testing.assert_array_equal(frames.action, FIRST_WINS * 2)
     with pytest.raises(ValueError, match=r"move 1 \(0\): the game has no such move"):
         stored_games.play(counted, [game("0")], keeps_state=False)
 
@@ -113,60 +94,50 @@ class Dealt(NamedTuple):
     deck: jax.Array
 
 
-def throw(state, action, key):
-    return environment().move(state, jnp.where(jax.random.bernoulli(key), action, 8 - action))
+CHANCE = {
+    "a move draws from its key": {
+        "move": lambda state, action, key: environment().move(
+            state, jnp.where(jax.random.bernoulli(key), action, 8 - action)
+        )
+    },
+    "its opening's deck depends": {
+        "init": lambda key: Dealt(environment().init(key), jax.random.permutation(key, 9)),
+        "move": lambda state, action, key: environment().move(state.board, action),
+    },
+}
 
 
-def deal(key):
-    return Dealt(environment().init(key), jax.random.permutation(key, 9))
-
-
-@pytest.mark.parametrize(
-    "changes, where",
-    [
-        ({"move": throw}, r"\(a move draws from its key\)"),
-        (
-            {"init": deal, "move": lambda state, action, key: environment().move(state.board, action)},
-            r"\(its opening's deck depends on the key of init\)",
-        ),
-    ],
-)
-def test_a_game_with_chance_is_refused_as_its_dice_would_fall_anew(changes, where):
-    with pytest.raises(ValueError, match=f"tic_tac_toe has chance {where}.* learn from the folder of a run"):
-        stored_games.play(environment()._replace(**changes), [game(*FIRST_WINS)], keeps_state=False)
+@pytest.mark.parametrize("where", CHANCE)
+def test_a_game_with_chance_is_refused_as_its_dice_would_fall_anew(where):
+    with pytest.raises(ValueError, match=f"tic_tac_toe has chance .{where}"):
+        stored_games.play(environment()._replace(**CHANCE[where]), [game(*FIRST_WINS)], keeps_state=False)
 
 
 @pytest.mark.parametrize(
     "wrong, problem",
     [
-        (game(0, 0), r"games.txt, game 1, move 2 \(0\): the rules do not allow it there; mend the file"),
-        (game(0, 9), r"move 2 \(9\): invalid action: not a number from 0 to 8"),
-        (game("a1", "d4"), r"move 2 \(d4\): invalid coordinate"),
-        (game(*FIRST_WINS, 8), r"move 6 \(8\): the game is over before it"),
+        (game(0, 0), r"games.txt, game 1, move 2 \(0\): the rules do not allow it"),
+        (game("a1", "d4"), r"move 2 \(d4\)"),
+        (game(*FIRST_WINS, 8), r"move 6 \(8\): the game is over"),
         (game("a1", "a2", colours=(1, 0)), r"move 1 \(a1\): it is the turn of the first player"),
-        (game("a1", size=4), "game 1: its board has size 4, not 3"),
+        (game("a1", size=4), "its board has size 4, not 3"),
     ],
 )
 def test_a_move_that_is_none_is_told_with_file_game_and_move(wrong, problem):
-    right = game(*DRAW, name="games.txt, game 2")
-    for games in ([wrong], [wrong, right], [right, wrong]):
-        with pytest.raises(ValueError, match=problem):
-            play(*games)
+    with pytest.raises(ValueError, match=problem):
+        play(game(*DRAW, name="games.txt, game 2"), wrong)
 
 
-# --- the ring ---------------------------------------------------------------------------------------------------------
+# --- the buffer -------------------------------------------------------------------------------------------------------
 
 
 def test_games_lie_one_after_another_and_then_once_more():
     frames = stored_games.play(environment(), [game(*FIRST_WINS), game(*SECOND_WINS)], keeps_state=False)
-    ring = stored_games.lay_out(frames, [5, 6], num_columns=1, replay_length=14)
-    np.testing.assert_array_equal(ring.transitions.action[:, 0], [*FIRST_WINS, *SECOND_WINS, *FIRST_WINS[:3]])
-    assert (ring.insert_index, ring.num_stored, ring.priority) == (0, 14, None)
+    buffer = stored_games.lay_out(frames, [5, 6], num_columns=1, replay_length=14)
+    np.testing.assert_array_equal(buffer.transitions.action[:, 0], [*FIRST_WINS, *SECOND_WINS, *FIRST_WINS[:3]])
+    assert (buffer.insert_index, buffer.num_stored, buffer.priority) == (0, 14, None)
     like = replay.init(jax.tree.map(lambda x: jnp.asarray(x[0]), play(game(*DRAW))), num_envs=1, replay_length=14)
-    assert jax.tree.map(lambda x: (x.shape, x.dtype), ring) == jax.tree.map(lambda x: (x.shape, x.dtype), like)
-
-
-READ = "action", "reward", "is_last"
+    assert jax.tree.map(lambda x: (x.shape, x.dtype), buffer) == jax.tree.map(lambda x: (x.shape, x.dtype), like)
 
 
 def numbered(lengths):
@@ -181,16 +152,15 @@ def numbered(lengths):
 def test_every_move_starts_a_window_and_no_window_runs_from_one_game_into_another(lengths, columns):
     window = 4
     shared = stored_games.assign_columns(lengths, columns)
-    longest = max(sum(lengths[game] for game in column) for column in shared)
-    length = longest + window - 1
-    ring = stored_games.lay_out(numbered(lengths), lengths, num_columns=columns, replay_length=length)
-    ring = ring._replace(transitions=ring.transitions._replace(discount=np.ones((length, columns))))
-    weights = replay.start_weights(ring, window_length=window, unroll_steps=1, end_weight=1)
+    length = max(sum(lengths[game] for game in column) for column in shared) + window - 1
+    buffer = stored_games.lay_out(numbered(lengths), lengths, num_columns=columns, replay_length=length)
+    buffer = buffer._replace(transitions=buffer.transitions._replace(discount=np.ones((length, columns))))
+    weights = replay.start_weights(buffer, window_length=window, unroll_steps=1, end_weight=1)
     slot, column = np.nonzero(weights)
-    assert set(ring.transitions.action[slot, column]) == set(range(sum(lengths)))
-    assert (slot + window - 1 < length).all()
+    frames = buffer.transitions
+    assert set(frames.action[slot, column]) == set(range(sum(lengths))) and (slot + window - 1 < length).all()
     for first, b in zip(slot, column, strict=True):
-        action, game, is_last = (getattr(ring.transitions, name)[first : first + window, b] for name in READ)
+        action, game, is_last = (x[first : first + window, b] for x in (frames.action, frames.reward, frames.is_last))
         alive = 1 + (int(is_last.argmax()) if is_last.any() else window - 1)
         np.testing.assert_array_equal(action[:alive], action[0] + np.arange(alive))
         assert len(set(game[:alive])) == 1

@@ -1,0 +1,192 @@
+"""The plain players, and the rollout MCTS that results are measured against."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax.agent import policy_head
+from muzero_jax.apps.evaluation import rollout_mcts
+from muzero_jax.apps.evaluation.player import search_player
+from muzero_jax.games.environment import make_environment
+from muzero_jax.ops.legal_actions import uniform_legal_action
+from muzero_jax.search.rules import Row
+from muzero_jax.types import Model, NetworkOutput
+from tests.reference.nim import best_actions, make_nim, make_state
+
+TIC_TAC_TOE = make_environment("tic_tac_toe")
+NIM = make_nim(8)
+
+
+@jax.jit
+def _replayed(actions):
+    def play(state, action):
+        moved = TIC_TAC_TOE.move(state, jnp.maximum(action, 0)).state
+        return jax.tree.map(lambda new, old: jnp.where(action >= 0, new, old), moved, state), None
+
+    return jax.lax.scan(play, TIC_TAC_TOE.init(jax.random.key(0)), actions)[0]
+
+
+def tic_tac_toe_position(actions):
+    """The state after at most eight moves."""
+    return _replayed(jnp.asarray(actions + [-1] * (8 - len(actions))))
+
+
+def stack(*states):
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
+
+
+def jit_mcts(environment, num_simulations):
+    return jax.jit(partial(rollout_mcts.rollout_mcts, environment, num_simulations=num_simulations))
+
+
+@pytest.fixture(scope="module")
+def tic_tac_toe_mcts():
+    """Searches eight tic-tac-toe positions with 400 simulations."""
+    return jit_mcts(TIC_TAC_TOE, 400)
+
+
+@pytest.fixture(scope="module")
+def nim_mcts():
+    """Searches the nim positions with 1 to 8 stones, each for both players, with 1,000 simulations."""
+    return jit_mcts(NIM, 1000)
+
+
+def nim_states(game_over=False, passes_turn=True):
+    """1 to 8 stones with player 0 to move, then with player 1."""
+    stones = jnp.tile(jnp.arange(1, 9, dtype=jnp.int32), 2)
+    return make_state(stones * (not game_over), jnp.repeat(jnp.arange(2, dtype=jnp.int32), 8), passes_turn)
+
+
+def eight(*states):
+    return stack(*(states * 8)[:8])
+
+
+# --- players without a tree -------------------------------------------------------------------------------------
+
+
+def test_a_random_move_is_legal_and_reaches_every_legal_action_equally_often():
+    mask, num_games, num_actions = np.random.default_rng(0).random(100) < 0.4, 4096, 100
+    mask[[0, -1]] = True
+    actions = uniform_legal_action(jax.random.key(0), jnp.broadcast_to(jnp.asarray(mask), (num_games, num_actions)))
+    counts, expected, freedom = np.bincount(actions, minlength=num_actions), num_games / mask.sum(), mask.sum() - 1
+    assert (counts[~mask] == 0).all()
+    assert ((counts[mask] - expected) ** 2 / expected).sum() <= freedom + 4 * np.sqrt(2 * freedom + 1)
+
+
+def test_the_policy_head_plays_the_best_legal_logit_and_never_an_illegal_one():
+    logits = jnp.array([[0.0, 5, 1, 2, 0, 0, 0, 0, 0], [-3.0, 0, -9, -2, -9, -9, -9, -9, -9]])
+
+    def initial_inference(params, observation):
+        return NetworkOutput(None, None, jnp.array([0.5, -1.0]), logits + params)
+
+    model = Model(None, initial_inference, None, None, lambda logits: logits, None)
+    states = stack(tic_tac_toe_position([1]), tic_tac_toe_position([1, 0]))
+    player = search_player(TIC_TAC_TOE, policy_head(model))
+    np.testing.assert_array_equal(player.act(0.0, jax.random.key(0), states), [3, 3])
+    said = policy_head(model)(0.0, jax.random.key(0), TIC_TAC_TOE.roots(states))
+    np.testing.assert_array_equal(said.policy > 0, states.legal_action_mask)
+    np.testing.assert_allclose(said.policy.sum(-1), 1, rtol=1e-6)
+    np.testing.assert_array_equal(said.value, [0.5, -1.0])
+
+
+# --- rollouts ---------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def nim_rollout():
+    """Plays 8,192 games of nim to the end."""
+
+    def rollout(stones, passes_turn):
+        states = make_state(stones, jnp.zeros_like(stones), passes_turn)
+        return rollout_mcts.random_return(NIM, jax.random.key(0), states)
+
+    return jax.jit(rollout)
+
+
+def test_a_rollouts_mean_value_is_the_expectation_over_uniform_play(nim_rollout):
+    values = nim_rollout(jnp.full(8192, 4, jnp.int32), True)
+    # V(n) for the mover under uniform play: V(1) = 1, V(2) = (-V(1) + 1) / 2 = 0, V(3) = (-V(2) - V(1) + 1) / 3 = 0,
+    # and with 4 stones three moves, none of which ends the game: (-V(3) - V(2) - V(1)) / 3 = -1/3.
+    assert set(np.unique(values)) == {-1.0, 1.0}
+    np.testing.assert_allclose(values.mean(), -1 / 3, atol=0.04)
+
+
+def test_a_rollout_is_worth_nothing_at_an_end_and_keeps_its_sign_where_the_same_player_moves_again(nim_rollout):
+    stones = jnp.arange(8192, dtype=jnp.int32) % 9
+    np.testing.assert_array_equal(nim_rollout(stones, True) == 0, stones == 0)
+    np.testing.assert_array_equal(nim_rollout(1 + stones % 8, False), 1)
+
+
+# --- the tree ---------------------------------------------------------------------------------------------------
+
+
+def test_mcts_plays_perfect_nim_for_both_players(nim_mcts):
+    states = nim_states()
+    output = nim_mcts(jax.random.key(0), states)
+    for row, stones in enumerate(list(range(1, 9)) * 2):
+        best = best_actions(stones)
+        assert int(output.action[row]) in best and output.value[row] > 0.5 if best else output.value[row] < -0.5, stones
+    visits, legal = np.asarray(output.policy) * 1000, np.asarray(states.legal_action_mask)
+    np.testing.assert_allclose(visits, np.round(visits), atol=1e-3)
+    np.testing.assert_allclose(visits.sum(axis=-1), 1000, rtol=1e-6)
+    assert (visits[~legal] == 0).all() and (visits[legal] >= 1).all()
+
+
+def test_where_the_same_player_makes_every_move_it_wins_and_a_finished_game_is_searched_without_harm(nim_mcts):
+    np.testing.assert_allclose(nim_mcts(jax.random.key(0), nim_states(passes_turn=False)).value, 1.0, rtol=1e-6)
+    over = nim_mcts(jax.random.key(0), nim_states(game_over=True))
+    assert not over.policy.any() and not over.value.any()
+
+
+def test_actions_not_tried_yet_come_first_and_in_random_order():
+    stones = jnp.repeat(jnp.arange(4, 6, dtype=jnp.int32), 100)  # all three actions are legal
+    policy = np.asarray(jit_mcts(NIM, 2)(jax.random.key(0), make_state(stones, jnp.zeros_like(stones))).policy)
+    assert set(np.unique(policy)) == {0.0, 0.5}
+    assert ((policy > 0).sum(axis=0) > 100).all()  # 133 expected, of 200
+
+
+def test_a_rows_search_does_not_depend_on_the_other_rows(tic_tac_toe_mcts):
+    row, key = tic_tac_toe_position([4, 0, 8]), jax.random.key(3)
+    fresh, ended = tic_tac_toe_position([]), tic_tac_toe_position([0, 3, 1, 4, 2])
+    among_fresh = tic_tac_toe_mcts(key, stack(fresh, fresh, row, fresh, fresh, fresh, fresh, fresh))
+    among_ended = tic_tac_toe_mcts(key, stack(ended, ended, row, ended, row, ended, fresh, ended))
+    jax.tree.map(lambda one, other: np.testing.assert_array_equal(one[2], other[2]), among_fresh, among_ended)
+
+
+def test_mcts_wins_at_once_and_blocks(tic_tac_toe_mcts):
+    mate = tic_tac_toe_mcts(jax.random.key(0), eight(tic_tac_toe_position([0, 3, 1, 4])))  # 2 completes the top row
+    assert (mate.action == 2).all() and (mate.value > 0.8).all()
+    threats = eight(tic_tac_toe_position([0, 4, 1]), tic_tac_toe_position([8, 4, 2]))
+    np.testing.assert_array_equal(tic_tac_toe_mcts(jax.random.key(0), threats).action, [2, 5] * 4)
+
+
+def row_of(prior, visits, q):
+    return Row(jnp.array([prior]), jnp.array([visits]), jnp.array([q]), raw_value=jnp.zeros(1), value=jnp.zeros(1))
+
+
+def test_the_most_visited_action_wins_and_ties_go_to_the_better_mean():
+    output = rollout_mcts.summarise(row_of([1.0, 1.0, 1.0, 0.0], [3.0, 5, 5, 2], [1.0, -1 / 5, 2 / 5, 0.0]))
+    assert int(output.action[0]) == 2
+    np.testing.assert_allclose(output.value, [4 / 13], rtol=1e-6)
+    np.testing.assert_allclose(output.policy, [[3 / 13, 5 / 13, 5 / 13, 0]], rtol=1e-6)
+
+
+def test_ucb_scores_by_hand():
+    """Four simulations, means 1/2 and -1, exploration 2: q + 2 sqrt(ln 4 / n); untried first, illegal never."""
+    row = row_of([0.9, 0.6, 0.7, 0.0], [3.0, 1.0, 0.0, 0.0], [0.5, -1.0, 0.0, 0.0])
+    scores = np.asarray(rollout_mcts.ucb_scores(row, 2.0))[0]
+    np.testing.assert_allclose(scores[:2], [0.5 + 2 * np.sqrt(np.log(4) / 3), -1 + 2 * np.sqrt(np.log(4))], rtol=1e-5)
+    assert scores[2] > 100 and scores[3] == -np.inf
+
+
+@pytest.mark.parametrize("name", ["othello", "hex", "go_9x9"])
+def test_a_games_rules_work_without_the_observation(name):
+    """The tree stores states without it."""
+    environment = make_environment(name)
+    fresh = jax.eval_shape(environment.init, jax.random.key(0))
+    blind = fresh.replace(observation=jax.ShapeDtypeStruct((0,), jnp.float32))
+    moved = jax.eval_shape(environment.move, blind, jnp.int32(0)).state
+    assert jax.tree.map(jnp.shape, moved) == jax.tree.map(jnp.shape, fresh)
