@@ -214,10 +214,10 @@ def test_checkpoints(example, folder):
 MOVES = "a1 b2 c3 d4 a2 0 4 16 swap-pieces swap pass resign a0 z9 ٣ 99999999 1-0 a1,b2 # \\] 4:4".split()
 PROPERTY = st.tuples(st.sampled_from("B W B W SZ GM AB C PB Black é".split()), st.sampled_from(MOVES))
 NODES = st.lists(PROPERTY.map("{0[0]}[{0[1]}]".format), max_size=6).map(lambda each: ";" + ";".join(each))
-TREES = st.recursive(NODES, lambda inner: st.lists(inner, min_size=1, max_size=3).map(lambda t: f"({')('.join(t)})"))
 DEEP = st.sampled_from(["(;B[", "(;(;)[", "(;B[a1]"]).map(lambda piece: piece * 1000)
 LINES = st.lists(st.lists(st.sampled_from(MOVES), max_size=6).map(" ".join), max_size=5).map("\n".join)
-SGF, TEXT = (TREES.map("({})".format) | DEEP).map(str.encode), LINES.map(str.encode)
+TREES = st.lists(NODES, min_size=1, max_size=3).map(lambda branches: f"(;SZ[4]({')('.join(branches)}))")
+SGF, TEXT = (TREES | NODES.map("({})".format) | DEEP).map(str.encode), LINES.map(str.encode)
 
 
 @fuzzed(st.tuples(st.just("games.sgf"), disturbed(SGF)) | st.tuples(st.just("games.txt"), disturbed(TEXT)))

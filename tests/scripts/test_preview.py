@@ -13,13 +13,13 @@ from pathlib import Path
 
 import jax
 import pytest
+from scripts.benchmarks.workloads import algorithm_of
 
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.ops import devices, precision
 from muzero_jax.run import flops
 from muzero_jax.run.program import abstract_progress, make_chunk, make_init
 from scripts import preview
-from scripts.benchmarks.workloads import algorithm_of
 from scripts.preview import Work
 from scripts.previewing import program, targets
 from scripts.previewing.program import Loop
