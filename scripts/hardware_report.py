@@ -1,8 +1,8 @@
 """Measures this machine and writes a report with plots: python scripts/hardware_report.py
 
 Matrix products and the MuZero network by size, precision, memory, CPU against accelerator by batch size, transfers, and
-search against mctx and a tree in Python: some ten minutes on two cores, three with --quick. PyTorch is compared with if
-it is installed. How fast whole programs are, scripts/benchmark.py says.
+search against mctx and a tree in Python: some ten minutes on two cores, three with --quick. How fast whole programs
+are, scripts/benchmark.py says.
 """
 
 import datetime
@@ -24,9 +24,9 @@ METHOD = (
     "Every time is the median of seven repeats (at least five where they take long) and, in brackets, the range of "
     "their middle half (interquartile range), after a warm-up that is not counted, each waited for until its result is "
     "there. What a table compares was measured in turn, repeat by repeat, in one process; ratios are of medians. `-` "
-    "means not measured: a library that is not installed, or a size that takes too long here. NumPy and PyTorch, whose "
-    "threads spin while they wait for each other, lose far more by other processes than JAX does: trust comparisons "
-    "with them only where the load average is a quarter of a core or less."
+    "means not measured: a size that takes too long here. NumPy, whose threads spin while they wait for each other, "
+    "loses far more by other processes than JAX does: trust comparisons with it only where the load average is a "
+    "quarter of a core or less."
 )
 
 

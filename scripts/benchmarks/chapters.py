@@ -1,6 +1,5 @@
 """The chapters of the hardware report: what is measured in each, and what its table says."""
 
-import importlib
 import math
 import resource
 import sys
@@ -30,37 +29,20 @@ COPIES = "JAX with copies"
 DTYPES = ("float32", "bfloat16", "float16")
 
 
-class Machine(NamedTuple):
-    """Devices by role, and PyTorch."""
-
-    labels: dict[str, Any]  # JAX's devices to compare, by the name that tables use; a run uses the first
-    torch: Any = None  # the module, if it is installed
-
-    @property
-    def device(self) -> Any:
-        """The device that runs use."""
-        return next(iter(self.labels.values()))
-
-    @property
-    def has_accelerator(self) -> bool:
-        """Whether there is a device to compare the CPU with."""
-        return len(self.labels) > 1
-
-    @property
-    def torch_device(self) -> str:
-        """Where PyTorch computes: on the GPU if it sees one and JAX uses an accelerator too."""
-        return "cuda" if self.has_accelerator and self.torch.cuda.is_available() else "cpu"
+Devices = dict[str, Any]
+"""JAX's devices to compare, by the name that tables use; a run uses the first. With an accelerator there are two."""
 
 
-def find_machine() -> Machine:
+def find_devices() -> Devices:
     """Looks; JAX raises RuntimeError if JAX_PLATFORMS leaves out the CPU, which the report compares with."""
     device, host = jax.devices()[0], jax.devices("cpu")[0]
-    try:
-        torch = importlib.import_module("torch")
-    except (ImportError, OSError):  # not installed, or it cannot be loaded
-        torch = None
     both = {f"JAX {device.platform.upper()}": device, "JAX CPU": host}
-    return Machine({"JAX": host} if device.platform == "cpu" else both, torch)
+    return {"JAX": host} if device.platform == "cpu" else both
+
+
+def first(found: Devices) -> Any:
+    """The device that runs use."""
+    return next(iter(found.values()))
 
 
 class Sizes(NamedTuple):
@@ -102,27 +84,26 @@ def choose(*, quick: bool, accelerator: bool) -> Sizes:
 
 def measure(about: dict[str, Any], *, quick: bool) -> Iterator[Section]:
     """All chapters, each as soon as it is measured; `about` is the machine before that."""
-    machine = find_machine()
-    sizes = choose(quick=quick, accelerator=machine.has_accelerator)
-    yield hardware_section(machine, about)
-    times = {"matrix product (n)": product_times(machine, sizes.matrices)}
+    found = find_devices()
+    sizes = choose(quick=quick, accelerator=len(found) > 1)
+    yield hardware_section(about)
+    times = {"matrix product (n)": product_times(found, sizes.matrices)}
     yield product_section(times["matrix product (n)"])
     for name, config in sizes.networks.items():
-        times[f"{name} network (batch)"] = network_times(machine, config, sizes.batches)
+        times[f"{name} network (batch)"] = network_times(found, config, sizes.batches)
     yield network_section(sizes.networks, times)
-    yield precision_section(machine, sizes)
-    yield crossover_section(machine, times)
-    yield transfers_section(machine, sizes.transfers)
+    yield precision_section(found, sizes)
+    yield crossover_section(found, times)
+    yield transfers_section(found, sizes.transfers)
     yield search_section()
-    yield memory_section(machine, sizes.networks["standard"])
+    yield memory_section(found, sizes.networks["standard"])
 
 
-def hardware_section(machine: Machine, about: dict[str, Any]) -> Section:
+def hardware_section(about: dict[str, Any]) -> Section:
     """The chapter on the machine."""
     memory = devices.available_memory_bytes()
     rows = about | {
         "versions": ", ".join(f"{name} {version}" for name, version in about["versions"].items()),
-        "PyTorch": f"{machine.torch.__version__}, on {machine.torch_device}" if machine.torch else "not installed",
         "arithmetic of a run's networks": "{} ({})".format(*precision.resolve("auto")),
         "usable CPU cores": devices.usable_cores(),
         "memory available": format_bytes(memory) if memory else "unknown",
@@ -135,36 +116,18 @@ def hardware_section(machine: Machine, about: dict[str, Any]) -> Section:
 # --- matrix products --------------------------------------------------------------------------------------------------
 
 
-def on_jax(machine: Machine, function: Callable, *arguments: Any) -> dict[str, Variant]:
-    """`function`, compiled, of arguments that lie on the device, for each of JAX's by the name that tables use.
+def on_jax(found: Devices, function: Callable, *arguments: Any) -> dict[str, Variant]:
+    """`function`, compiled, of arguments that lie on the device, for each device by the name that tables use.
 
     The arguments say where a program runs, but the default device how the library writes it: traced for an accelerator,
     a convolution on the same machine's CPU would not be the one that a CPU gets.
     """
-    found: dict[str, Variant] = {}
-    for label, device in machine.labels.items():
+    variants: dict[str, Variant] = {}
+    for label, device in found.items():
         with jax.default_device(device):
             placed = jax.device_put(arguments, device)
-            found[label] = Variant(partial(jax.jit(function).lower(*placed).compile(), *placed))
-    return found
-
-
-def elsewhere(machine: Machine, function: Callable, *arrays: Any) -> dict[str, Variant]:
-    """`function` of a library and of trees of arrays, by NumPy and, if there is one, PyTorch, which is waited for."""
-    found = {"NumPy": Variant(partial(function, np, *arrays))}
-    if machine.torch is None:
-        return found
-    torch, device = machine.torch, machine.torch_device
-    inputs = jax.tree.map(lambda array: torch.from_numpy(array).to(device), arrays)
-
-    def call():
-        with torch.no_grad():
-            result = function(torch, *inputs)
-        if device == "cuda":
-            torch.cuda.synchronize()
-        return result
-
-    return found | {"PyTorch": Variant(call)}
+            variants[label] = Variant(partial(jax.jit(function).lower(*placed).compile(), *placed))
+    return variants
 
 
 def rates(times: Times, work: Callable[[int], float]) -> Times:
@@ -172,12 +135,12 @@ def rates(times: Times, work: Callable[[int], float]) -> Times:
     return {name: {size: s.rate(work(size)) for size, s in row.items()} for name, row in times.items()}
 
 
-def product_times(machine: Machine, sizes: tuple[int, ...]) -> Times:
+def product_times(found: Devices, sizes: tuple[int, ...]) -> Times:
     """Seconds of a product of two square matrices, by library and size."""
 
     def variants(size):
         x, y = np.random.default_rng(0).normal(size=(2, size, size)).astype(np.float32)
-        return on_jax(machine, jnp.matmul, x, y) | elsewhere(machine, lambda library, x, y: x @ y, x, y)
+        return on_jax(found, jnp.matmul, x, y) | {"NumPy": Variant(lambda: x @ y)}
 
     return sweep(sizes, variants)
 
@@ -205,10 +168,10 @@ def both_inferences(model: Model) -> Callable[[Params, Any, Any], Any]:
     return jax.jit(infer)
 
 
-def plain_inference(library: Any, params: Params, observation: Any, action: Any) -> tuple:
-    """`both_inferences` of an MLP, by NumPy or PyTorch."""
-    logits, embedding = plain.root(library, params, observation)
-    return logits, *plain.step(library, params, embedding, action)
+def plain_inference(params: Params, observation: Any, action: Any) -> tuple:
+    """`both_inferences` of an MLP, by NumPy."""
+    logits, embedding = plain.root(params, observation)
+    return logits, *plain.step(params, embedding, action)
 
 
 def make_inputs(config: Config, batch: int) -> tuple[np.ndarray, np.ndarray]:
@@ -218,22 +181,21 @@ def make_inputs(config: Config, batch: int) -> tuple[np.ndarray, np.ndarray]:
     return observation, generator.integers(0, environment.num_actions, batch).astype(np.int32)
 
 
-def network_times(machine: Machine, config: Config, batches: tuple[int, ...]) -> Times:
+def network_times(found: Devices, config: Config, batches: tuple[int, ...]) -> Times:
     """Seconds of one initial and one recurrent inference, by library and batch size."""
     model = algorithms.make(config).model
     params, infer = noisy_params(model), both_inferences(model)
 
     def variants(batch):
         inputs = observation, action = make_inputs(config, batch)
-        found = on_jax(machine, infer, params, *inputs)
-        if machine.has_accelerator:  # from the host and back to it: what playing a move costs
-            there = jax.device_put(params, machine.device)
-            found[COPIES] = Variant(lambda: jax.device_get(infer(there, *inputs)))
+        candidates = on_jax(found, infer, params, *inputs)
+        if len(found) > 1:  # from the host and back to it: what playing a move costs
+            there = jax.device_put(params, first(found))
+            candidates[COPIES] = Variant(lambda: jax.device_get(infer(there, *inputs)))
         if config.network.kind == "mlp":
             flat = observation.reshape(batch, -1).astype(np.float32)
-            arrays = jax.tree.map(np.array, params)
-            found |= elsewhere(machine, plain_inference, arrays, flat, action.astype(np.int64))
-        return found
+            candidates["NumPy"] = Variant(partial(plain_inference, jax.tree.map(np.array, params), flat, action))
+        return candidates
 
     return sweep(batches, variants)
 
@@ -242,8 +204,8 @@ def network_section(configs: Mapping[str, Config], times: Mapping[str, Times]) -
     """The chapter on batch sizes."""
     text = (
         "Time of one call: one initial and one recurrent inference of the whole batch as one program, float32, inputs "
-        "and parameters on the device. NumPy and PyTorch (eager) compute the MLP from the same parameters; a test "
-        "holds NumPy to the same numbers."
+        "and parameters on the device. NumPy computes the MLP from the same parameters; a test holds it to the "
+        "same numbers."
     )
     tables, plots = [], {}
     for name, c in configs.items():
@@ -254,22 +216,22 @@ def network_section(configs: Mapping[str, Config], times: Mapping[str, Times]) -
     return Section("The MuZero network by batch size", text, tables, plots)
 
 
-def precision_section(machine: Machine, sizes: Sizes) -> Section:
+def precision_section(found: Devices, sizes: Sizes) -> Section:
     """The chapter on precision: a product of matrices, and networks at the batch of their kind."""
     text = (
         "The same work with arithmetic in three dtypes (the network's parameters, and the sums of the matrix product, "
         "stay float32), and with nothing but the factors in a network's trunks in bfloat16, measured in turn on "
-        f"{machine.device.device_kind}. Error: the largest difference from the float32 result (of the network: of the "
+        f"{first(found).device_kind}. Error: the largest difference from the float32 result (of the network: of the "
         "policy logits after the recurrent inference), relative to the largest number of that result."
     )
     factors = np.random.default_rng(0).normal(size=(2, sizes.precision_matrix, sizes.precision_matrix))
     product = jax.jit(partial(jnp.matmul, preferred_element_type=jnp.float32))
-    inputs = {dtype: jax.device_put(jnp.asarray(factors, dtype), machine.device) for dtype in DTYPES}
+    inputs = {dtype: jax.device_put(jnp.asarray(factors, dtype), first(found)) for dtype in DTYPES}
     products: dict[str, Callable] = {dtype: partial(product, *pair) for dtype, pair in inputs.items()}
     works = {f"matrix product of n = {sizes.precision_matrix:,}": products}
     for name, config in sizes.networks.items():
         batch = sizes.precision_batch[config.network.kind]
-        works[f"{name} network at batch {batch:,}"] = _in_dtypes(machine, config, batch)
+        works[f"{name} network at batch {batch:,}"] = _in_dtypes(found, config, batch)
     rows = []
     for name, calls in works.items():
         exact, times = np.asarray(calls["float32"]()), samples({dtype: Variant(call) for dtype, call in calls.items()})
@@ -280,9 +242,9 @@ def precision_section(machine: Machine, sizes: Sizes) -> Section:
     return Section("Precision", text, [table(("work", "dtype", "time", "speed against float32", "error"), rows)])
 
 
-def _in_dtypes(machine: Machine, config: Config, batch: int) -> dict[str, Callable[[], jax.Array]]:
+def _in_dtypes(found: Devices, config: Config, batch: int) -> dict[str, Callable[[], jax.Array]]:
     """By dtype, calls that give the policy logits after both inferences."""
-    inputs = jax.device_put((noisy_params(algorithms.make(config).model), *make_inputs(config, batch)), machine.device)
+    inputs = jax.device_put((noisy_params(algorithms.make(config).model), *make_inputs(config, batch)), first(found))
 
     def call(dtype):
         rounded = replace(config, network=replace(config.network, compute_dtype=dtype))
@@ -292,27 +254,25 @@ def _in_dtypes(machine: Machine, config: Config, batch: int) -> dict[str, Callab
     return {dtype: call(dtype) for dtype in (*DTYPES, bfloat16_products.COMPUTE_DTYPE)}
 
 
-def crossover_section(machine: Machine, times: Mapping[str, Times]) -> Section:
+def crossover_section(found: Devices, times: Mapping[str, Times]) -> Section:
     """The chapter on crossovers, from the tables of earlier chapters; measures nothing itself."""
     text = (
         "The size from which the second stays ahead of the first at all larger sizes measured, from the medians of the "
         "chapters before. The number between two sizes is interpolated on logarithmic axes; where the two times lie "
         "close together it moves by a factor of two from run to run."
     )
-    pairs = [("NumPy", "JAX"), ("PyTorch", "JAX")]  # cheap to start, fast when large
-    if machine.has_accelerator:
-        there = next(iter(machine.labels))
-        pairs = [("JAX CPU", there), ("JAX CPU", COPIES), ("NumPy", COPIES)]
-    else:
+    there, *others = found
+    pairs = [("JAX CPU", there), ("JAX CPU", COPIES), ("NumPy", COPIES)] if others else [("NumPy", there)]
+    if not others:
         text = (
             "This machine has no accelerator, so there is no crossover between CPU and accelerator. Instead: where "
-            f"compiled JAX overtakes NumPy and PyTorch on the same cores. {text}"
+            f"compiled JAX overtakes NumPy on the same cores. {text}"
         )
     rows = [
-        (what, first, second, report.crossover(found[first], found[second]))
-        for what, found in times.items()
-        for first, second in pairs
-        if found.get(first, {}).keys() & found.get(second, {}).keys()
+        (what, one, other, report.crossover(row[one], row[other]))
+        for what, row in times.items()
+        for one, other in pairs
+        if row.get(one, {}).keys() & row.get(other, {}).keys()
     ]
     return Section("Crossover", text, [table(("work", "first", "second", "crossover"), rows)])
 
@@ -322,25 +282,25 @@ def crossover_section(machine: Machine, times: Mapping[str, Times]) -> Section:
 _ADD_ONE = jax.jit(lambda x: x + 1)
 
 
-def transfers_section(machine: Machine, sizes: tuple[int, ...]) -> Section:
+def transfers_section(found: Devices, sizes: tuple[int, ...]) -> Section:
     """The chapter on moving arrays of so many bytes between the host and the device."""
 
     def variants(size) -> dict[str, Variant]:
         values = np.random.default_rng(0).normal(size=size // 4).astype(np.float32)
-        on_device = jax.device_put(values, machine.device)
+        on_device = jax.device_put(values, first(found))
         return {
             "NumPy copy": Variant(np.copy, prepare=values.copy),
-            "device_put": Variant(lambda fresh: jax.device_put(fresh, machine.device), prepare=values.copy),
+            "device_put": Variant(lambda fresh: jax.device_put(fresh, first(found)), prepare=values.copy),
             # JAX keeps the host's copy of an array once it was fetched, hence a new one each time.
             "device_get": Variant(jax.device_get, prepare=lambda: _ADD_ONE(on_device)),
         }
 
-    times, eight = sweep(sizes, variants), jax.device_put(jnp.zeros(8), machine.device)
+    times, eight = sweep(sizes, variants), jax.device_put(jnp.zeros(8), first(found))
     empty = samples({"call": Variant(lambda: _ADD_ONE(eight))})["call"]
     shared = " Here they share one memory, and JAX may hand an array over without copying it."
     text = (
         "Float32 arrays between NumPy and the device, each call with an array that was not moved before, and for "
-        f"comparison a copy within the host's memory.{'' if machine.has_accelerator else shared} An empty call (adding "
+        f"comparison a copy within the host's memory.{'' if len(found) > 1 else shared} An empty call (adding "
         f"1 to 8 numbers on the device) takes {seconds(empty)}: the price of starting any program."
     )
     plot = "bytes", "GB/s", rates(times, lambda size: size / 1e9)
@@ -358,13 +318,13 @@ def search_section() -> Section:
     return Section("Search", text, found)
 
 
-def memory_section(machine: Machine, config: Config) -> Section:
+def memory_section(found: Devices, config: Config) -> Section:
     """The chapter on memory; it comes last, so that the peaks are those of all chapters."""
     text = (
         "A frame is one move of Hex 5x5, as float32 arrays would keep it and as our replay buffer does. Peaks are of "
         "all chapters together. What a run holds it prints itself, before it begins."
     )
-    sizes, stats = frame_bytes(config), devices.memory_stats(machine.device)
+    sizes, stats = frame_bytes(config), devices.memory_stats(first(found))
     frames = [(name, f"{size:,.0f}", f"{1 - sizes['ours'] / size:.1%}") for name, size in sizes.items()]
     unit = 1 if sys.platform == "darwin" else 1024
     held = {

@@ -1,7 +1,7 @@
 """Yardsticks written as one would first write them, from the library's own parameters; tests hold them to its numbers.
 
-The MLP and the tower take what NumPy, PyTorch and jax.numpy have in common; a tower's convolutions are XLA's own. The
-search is PUCT with a tree of Python objects and a network call of one position a simulation: visit for visit ours.
+The MLP and the tower take what arrays of NumPy and JAX have in common; a tower's convolutions are XLA's own. The search
+is PUCT with a tree of Python objects and a network call of one position a simulation: visit for visit ours.
 """
 
 import math
@@ -22,29 +22,24 @@ from muzero_jax.types import Model, NetworkOutput
 Params = Mapping[str, Any]
 
 
-def root(library: Any, params: Params, observation: Any) -> tuple[Any, Any]:
-    """f(h(o)): policy and value logits side by side [N, A + S], and the embedding.
-
-    Args:
-      library: `numpy`, `torch` or `jax.numpy`, whose arrays all others are.
-      observation: [N, O] float32; of a tower [N, H, W, C].
-    """
-    embedding = _min_max_scale(library, _residual(library, params["representation"], observation))
-    return _predict(library, params, embedding), embedding
+def root(params: Params, observation: Any) -> tuple[Any, Any]:
+    """f(h(o)): policy and value logits side by side [N, A + S], and the embedding; o is [N, O] or [N, H, W, C]."""
+    embedding = _min_max_scale(_residual(params["representation"], observation))
+    return _predict(params, embedding), embedding
 
 
-def step(library: Any, params: Params, embedding: Any, action: Any) -> tuple[Any, Any, Any]:
+def step(params: Params, embedding: Any, action: Any) -> tuple[Any, Any, Any]:
     """f(g(s, a)): reward logits [N, S], policy and value logits [N, A + S], and the embedding.
 
     `action` is integers [N]; of a tower, those and the planes [N, H, W, 1] with a one at the cell that each touches.
     """
-    trunk = _residual(library, params["dynamics"], embedding, _encode(params["action_encoder"], action))
-    embedding = _min_max_scale(library, trunk)
-    return _heads(library, params["reward_head"], trunk), _predict(library, params, embedding), embedding
+    trunk = _residual(params["dynamics"], embedding, _encode(params["action_encoder"], action))
+    embedding = _min_max_scale(trunk)
+    return _heads(params["reward_head"], trunk), _predict(params, embedding), embedding
 
 
-def _predict(library, params, embedding):
-    return _heads(library, params["prediction_heads"], _residual(library, params["prediction"], embedding))
+def _predict(params, embedding):
+    return _heads(params["prediction_heads"], _residual(params["prediction"], embedding))
 
 
 def _encode(params, action):
@@ -54,18 +49,18 @@ def _encode(params, action):
     return _layer(params, plane) + params["Embed_0"]["embedding"][index][:, None, None, :]
 
 
-def _residual(library, params, x, bias=0.0):
+def _residual(params, x, bias=0.0):
     x = _layer(params["first"], x) + bias
     for block in range(sum(name.startswith("norms_") for name in params) // 2):
         y = x
         for i in (2 * block, 2 * block + 1):
-            y = _layer(params[f"layers_{i}"], _layer_norm(library, params[f"norms_{i}"], y).clip(0))
+            y = _layer(params[f"layers_{i}"], _layer_norm(params[f"norms_{i}"], y).clip(0))
         x = x + y
     return x
 
 
-def _heads(library, params, x):
-    x = _layer_norm(library, params["LayerNorm_0"], x).clip(0)
+def _heads(params, x):
+    x = _layer_norm(params["LayerNorm_0"], x).clip(0)
     if "BoardConvolution_0" in params:
         x = _layer(params["BoardConvolution_0"], x).reshape(x.shape[0], -1).clip(0)
     return _layer(params["Dense_0"], x)
@@ -81,15 +76,15 @@ def _layer(params, x):
     return x + params.get("bias", 0.0)
 
 
-def _layer_norm(library, params, x):
+def _layer_norm(params, x):
     mean = x.mean(-1, keepdims=True)
     variance = ((x - mean) ** 2).mean(-1, keepdims=True)
-    return (x - mean) / library.sqrt(variance + 1e-6) * params["scale"] + params["bias"]
+    return (x - mean) / (variance + 1e-6) ** 0.5 * params["scale"] + params["bias"]
 
 
-def _min_max_scale(library, x):
+def _min_max_scale(x):
     axes = tuple(range(1, x.ndim))
-    low, high = library.amin(x, axes, keepdims=True), library.amax(x, axes, keepdims=True)
+    low, high = x.min(axes, keepdims=True), x.max(axes, keepdims=True)
     return (x - low) / (high - low + 1e-5)
 
 
@@ -104,7 +99,7 @@ def model(config: Config, algorithm: Algorithm) -> Model:
 
     def initial_inference(params, observation):
         x = observation.astype(jnp.float32)
-        logits, embedding = root(jnp, params, x.reshape(len(x), -1) if is_mlp else x)
+        logits, embedding = root(params, x.reshape(len(x), -1) if is_mlp else x)
         return output(embedding, jnp.zeros((len(x), config.network.num_bins)), logits)
 
     def recurrent_inference(params, embedding, action):
@@ -112,7 +107,7 @@ def model(config: Config, algorithm: Algorithm) -> Model:
             assert board is not None
             planes = jax.nn.one_hot(board.action_location[action], math.prod(board.shape))
             action = action, planes.reshape(-1, *board.shape, 1)
-        reward_logits, logits, embedding = step(jnp, params, embedding, action)
+        reward_logits, logits, embedding = step(params, embedding, action)
         return output(embedding, reward_logits, logits)
 
     return algorithm.model._replace(

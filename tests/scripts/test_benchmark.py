@@ -290,7 +290,7 @@ def test_the_plain_network_computes_what_the_library_does(kind):
     jax.tree.map(lambda ours, theirs: np.testing.assert_allclose(ours, theirs, atol=2e-5), expected, found)
     if kind == "mlp":
         arrays, flat = jax.tree.map(np.asarray, params), inputs[0].reshape(4, -1).astype(np.float32)
-        logits, reward, *_ = chapters.plain_inference(np, arrays, flat, inputs[1])
+        logits, reward, *_ = chapters.plain_inference(arrays, flat, inputs[1])
         np.testing.assert_allclose(logits[:, : algorithm.environment.num_actions], expected[0].policy_logits, atol=2e-5)
         np.testing.assert_allclose(reward, expected[1].reward_logits, atol=2e-5)
 
@@ -321,8 +321,8 @@ def test_a_frame_in_our_replay_is_bits_and_the_policy():
 def test_with_an_accelerator_the_crossover_is_between_it_and_the_cpu():
     rows = {"JAX GPU": (4.0, 4.0), "JAX CPU": (1.0, 100.0), chapters.COPIES: (10.0, 10.0)}
     times = {name: {size: Sample(t, t, t) for size, t in zip((1, 100), row, strict=True)} for name, row in rows.items()}
-    machine = chapters.Machine({"JAX GPU": None, "JAX CPU": None})
-    assert chapters.crossover_section(machine, {"network": times}).tables[0].splitlines()[2:] == [
+    devices = {"JAX GPU": None, "JAX CPU": None}
+    assert chapters.crossover_section(devices, {"network": times}).tables[0].splitlines()[2:] == [
         "| network | JAX CPU | JAX GPU | between 1 and 100, near 4 |",
         f"| network | JAX CPU | {chapters.COPIES} | between 1 and 100, near 10 |",
     ]
