@@ -285,14 +285,17 @@ def test_uci(lines, folder):
             assert ("bestmove" in answer) != (session.held is not None), (line, answer)
 
 
-PATHS = [*(f"/api/{order}" for order in web_server.ORDERS), "/api/state", "/", "/tree.svg", "/%2e%2e/x", "/api/"]
-HEADERS = [{}, {}, {}, {"host": "example.org"}, {"content-type": "text/plain"}, {"origin": "http://example.org"}]
 FIELDS = {"move": "a1", "ply": 0, "num_simulations": 1, "colour": 1}
-BODIES = st.sets(st.sampled_from(sorted(FIELDS)), max_size=2).flatmap(
-    lambda names: edited({name: FIELDS[name] for name in sorted(names)})
+BODIES = {
+    order: edited({name: FIELDS[name] for name in fields}).map(as_bytes) for order, fields in web_server.ORDERS.items()
+}
+ORDERS = st.sampled_from(sorted(BODIES)).flatmap(
+    lambda order: st.tuples(st.just("POST"), st.just(f"/api/{order}"), st.just({}), disturbed(BODIES[order]))
 )
-METHODS = "POST POST POST GET HEAD DELETE".split()
-REQUESTS = st.tuples(*map(st.sampled_from, (METHODS, PATHS, HEADERS)), disturbed(BODIES.map(as_bytes)))
+PATHS = ["/api/play", "/api/nothing", "/api/state", "/", "/tree.svg", "/%2e%2e/x", "/api/"]
+HEADERS = [{}, {"host": "example.org"}, {"content-type": "text/plain"}, {"origin": "http://example.org"}]
+ODD_REQUESTS = st.tuples(*map(st.sampled_from, ("POST GET HEAD DELETE".split(), PATHS, HEADERS)), BODIES["play"])
+REQUESTS = ORDERS | ORDERS | ODD_REQUESTS
 
 
 @fuzzed(st.lists(REQUESTS, min_size=1, max_size=5))
