@@ -86,16 +86,8 @@ def searching(config: Config, engine: str = "own", policy: str = "gumbel") -> Co
 
 def noisy_params(model: Model) -> Params:
     """Parameters as of no particular training: fresh ones plus normal noise of deviation 0.1 on every leaf."""
-
-    @jax.jit
-    def init(key):
-        init_key, noise_key = jax.random.split(key)
-        leaves, structure = jax.tree.flatten(model.init(init_key))
-        keys = jax.random.split(noise_key, len(leaves))
-        noisy = [x + 0.1 * jax.random.normal(k, x.shape, x.dtype) for x, k in zip(leaves, keys, strict=True)]
-        return jax.tree.unflatten(structure, noisy)
-
-    return init(jax.random.key(0))
+    generator, fresh = np.random.default_rng(0), jax.jit(model.init)(jax.random.key(0))
+    return jax.tree.map(lambda leaf: leaf + 0.1 * generator.standard_normal(leaf.shape, leaf.dtype), fresh)
 
 
 def random_play(environment: Environment, num_envs: int, length: int) -> tuple[ActorState, Transition]:

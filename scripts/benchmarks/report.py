@@ -57,9 +57,10 @@ def times_table(head: str, times: Times) -> str:
     for size in sorted({size for row in times.values() for size in row}):
         found = {name: row[size] for name, row in times.items() if size in row}
         cells = [seconds(found[name]) if name in found else NOTHING for name in times]
-        both = [name if first in found and name in found else None for name in others]
-        speedups = [f"{found[name].median / found[first].median:.2f}x" if name else NOTHING for name in both]
-        rows.append([f"{size:,}", *cells, *speedups])
+        for name in others:
+            known = first in found and name in found
+            cells.append(f"{found[name].median / found[first].median:.2f}x" if known else NOTHING)
+        rows.append([f"{size:,}", *cells])
     return table([head, *times, *(f"{first} over {name}" for name in others)], rows)
 
 
