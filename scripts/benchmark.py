@@ -1,8 +1,8 @@
 """How fast it is, as ratios of things measured in turn: python scripts/benchmark.py --suite search
 
-Suites: search (ours against mctx), self-play, learner and iteration (ours against the baseline, one
-device against all, one program against Python's loop), ablation (what each step away from a plain
-pipeline gives). Suite gpu is all that a first day with an accelerator should measure, in 25 minutes.
+Suites: search (ours against mctx and a tree in Python), self-play, learner and iteration (ours against the baseline,
+one device against all, one program against Python's loop), ablation (what each step away from a plain pipeline gives).
+Suite gpu is all that a first day with an accelerator should measure, in 25 minutes.
 """
 
 import argparse
@@ -17,8 +17,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.ops import devices
 from muzero_jax.own.files import check_writable, write_whole
-from scripts.benchmarks import day
-from scripts.measuring import machine, report, timing
+from scripts.benchmarks import day, report, timing
 
 Record = dict[str, Any]
 SUITES = ("search", "self-play", "learner", "iteration", "ablation")
@@ -49,8 +48,7 @@ def table(record: Record) -> str:
         aim = f" (aim {ratio['aim']:g})" if ratio["aim"] is not None else ""
         name = f"{ratio['numerator']} / {ratio['denominator']}"
         rows.append((name, f"**{ratio['median']:.2f}x**{aim}", f"{ratio['spread']:.0%}"))
-    shown = report.table(("", record["unit"], "spread"), rows)
-    return f"**{record['suite']}**: {record['case']}{note}\n\n{shown}\n"
+    return f"**{record['suite']}**: {record['case']}{note}\n\n{report.table(('', record['unit'], 'spread'), rows)}\n"
 
 
 def promised(report: Record) -> dict[tuple, Record]:
@@ -63,37 +61,35 @@ def promised(report: Record) -> dict[tuple, Record]:
     }
 
 
-def compare(new: Record, old: Record) -> list[str]:
-    """A sentence for each promised ratio that is worse than in an older report; ValueError if they share none."""
-    before, found = promised(old), []
-    shared = {name: ratio for name, ratio in promised(new).items() if name in before}
-    if not shared:
-        raise ValueError("the two reports share no ratio with an aim, on as many devices; name another report")
-    for name, ratio in shared.items():
-        allowed = TOLERANCE + ratio["spread"] + before[name]["spread"]
-        if (worsened := 1 - ratio["median"] / before[name]["median"]) > allowed:
-            suite, case, _, numerator, denominator = name
-            fell = f"from {before[name]['median']:,.3g} to {ratio['median']:,.3g}"
-            found.append(f"{suite}: {case}: {numerator} / {denominator}: {fell}, {worsened:.0%} worse")
-    return found
-
-
-def read_report(file: Path) -> Record:
-    """An older report; ValueError if the file is none, which is found out before anything is measured."""
+def read_promised(file: Path) -> dict[tuple, Record]:
+    """Those of an older report; ValueError if there are none."""
     try:
-        old = json.loads(file.read_text(encoding="utf-8"))
-        compare(old, old)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, ZeroDivisionError) as error:
-        raise ValueError(f"{file} is missing, or no report with a ratio that has an aim; write one by --out") from error
-    return old
+        if found := promised(json.loads(file.read_text(encoding="utf-8"))):
+            return found
+    except (OSError, ValueError, LookupError, TypeError):
+        pass
+    raise ValueError(f"{file} is missing, or no report with a ratio that has an aim; write one by --out")
+
+
+def compare(new: dict[tuple, Record], old: dict[tuple, Record]) -> list[str]:
+    """A sentence for each promised ratio that is worse than in an older report; ValueError if they share none."""
+    if not (shared := [name for name in new if name in old]):
+        raise ValueError("the two reports share no ratio with an aim, on as many devices; name another report")
+    return [
+        f"{suite}: {case}: {one} / {other}: from {old[name]['median']:,.3g} to {new[name]['median']:,.3g}"
+        for name in shared
+        for suite, case, _, one, other in [name]
+        if 1 - new[name]["median"] / old[name]["median"] > TOLERANCE + new[name]["spread"] + old[name]["spread"]
+    ]
 
 
 def measure(names: tuple[str, ...], quick: bool, out: Path | None, tables: TextIO) -> Record:
     """The report; shows each case in `tables` and keeps all so far in `out`, so that what stops it costs one case."""
-    from scripts.benchmarks import suites  # after the devices are configured, because a game starts JAX
+    devices.configure_devices()
+    from scripts.benchmarks import suites  # after that, because a game starts JAX
 
     results: list[Record] = []
-    new = {"machine": machine.describe(sys.argv), "quick": quick, "results": results}
+    new = {"machine": report.describe(sys.argv), "quick": quick, "results": results}
     for case in (case for name in names for case in suites.SUITES[name](quick)):
         results.append(suites.measure(case, timing.QUICK if quick else timing.FULL))
         print(table(results[-1]), file=tables, flush=True)
@@ -105,7 +101,7 @@ def measure(names: tuple[str, ...], quick: bool, out: Path | None, tables: TextI
 def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
     options = read_arguments(arguments)
-    old = read_report(options.compare) if options.compare else None
+    old = read_promised(options.compare) if options.compare else None
     out = options.out.resolve() if options.out else None  # links followed: the rename would replace one
     if out:
         check_writable(out, "--out")
@@ -115,12 +111,10 @@ def main(arguments: list[str]) -> int:
             raise ValueError("--suite gpu needs --out FILE.json and compares nothing; other files lie in a folder FILE")
         new = day.measure(out, options.minutes, quick=options.quick, say=partial(print, file=tables, flush=True))
     else:
-        devices.configure_devices()
-        names = SUITES if options.suite == "all" else (options.suite,)
-        new = measure(names, options.quick, out, tables)
+        new = measure(SUITES if options.suite == "all" else (options.suite,), options.quick, out, tables)
     if options.json:
         print(json.dumps(new, indent=2))
-    slower = compare(new, old) if old else []
+    slower = compare(promised(new), old) if old else []
     for sentence in slower:
         print(f"regression: {sentence}", file=sys.stderr)
     return EXIT_REGRESSION if slower else 0

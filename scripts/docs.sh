@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 if [ -z "${VIRTUAL_ENV:-}" ] && [ -x .venv/bin/mkdocs ]; then PATH=$PWD/.venv/bin:$PATH; fi
-export NO_MKDOCS_2_WARNING=1
+export NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true
 need_mkdocs() {
   command -v mkdocs >/dev/null || { echo "error: mkdocs is missing; pip install -e '.[docs]' -c constraints.txt" >&2; exit 2; }
 }

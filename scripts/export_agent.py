@@ -22,8 +22,7 @@ from muzero_jax.own.trust import Trust
 from muzero_jax.storage import agent_file, run_directory
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import Fact, differing
-from scripts.measuring.machine import commit
-from scripts.measuring.report import fill, table
+from scripts.benchmarks.report import commit, fill, table
 
 
 @dataclass(frozen=True)

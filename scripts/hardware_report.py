@@ -1,8 +1,8 @@
 """Measures this machine and writes a report with plots: python scripts/hardware_report.py
 
 Matrix products and the MuZero network by size, precision, memory, CPU against accelerator by batch size, transfers, and
-search against mctx: some ten minutes on two cores, three with --quick. PyTorch is compared with if it is
-installed. How fast whole programs are, scripts/benchmark.py says.
+search against mctx and a tree in Python: some ten minutes on two cores, three with --quick. How fast whole programs
+are, scripts/benchmark.py says.
 """
 
 import datetime
@@ -18,15 +18,15 @@ from muzero_jax.apps.commands import parser
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.ops import devices
 from muzero_jax.own.files import check_writable
-from scripts.measuring import machine, report
+from scripts.benchmarks import report
 
 METHOD = (
     "Every time is the median of seven repeats (at least five where they take long) and, in brackets, the range of "
     "their middle half (interquartile range), after a warm-up that is not counted, each waited for until its result is "
     "there. What a table compares was measured in turn, repeat by repeat, in one process; ratios are of medians. `-` "
-    "means not measured: a library that is not installed, or a size that takes too long here. NumPy and PyTorch, whose "
-    "threads spin while they wait for each other, lose far more by other processes than JAX does: trust comparisons "
-    "with them only where the load average is a quarter of a core or less."
+    "means not measured: a size that takes too long here. NumPy, whose threads spin while they wait for each other, "
+    "loses far more by other processes than JAX does: trust comparisons with it only where the load average is a "
+    "quarter of a core or less."
 )
 
 
@@ -53,9 +53,8 @@ def main(arguments: list[str]) -> int:
         raise ValueError(f"{file} exists already; choose another --out")
     file.parent.mkdir(parents=True, exist_ok=True)
     check_writable(file, "--out")
-    start, found, sections, minutes = time.perf_counter(), chapters.find_machine(), [], 0.0
-    about = machine.describe([__file__, *arguments])
-    for section in chapters.measure(found, about, chapters.choose(quick=a.quick, accelerator=found.has_accelerator)):
+    start, sections, minutes = time.perf_counter(), [], 0.0
+    for section in chapters.measure(report.describe([__file__, *arguments]), quick=a.quick):
         sections.append(section)
         minutes = (time.perf_counter() - start) / 60
         report.write(file, METHOD, sections, f"Not finished after {minutes:.1f} minutes.")

@@ -27,6 +27,7 @@ if __name__ == "__main__":
 import numpy as np
 from jax.sharding import Mesh
 
+from muzero_jax import algorithm as algorithms
 from muzero_jax import presets
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.apps.commands.parser import override, split
@@ -35,8 +36,7 @@ from muzero_jax.run import cuda_graphs, flops, memory
 from muzero_jax.run.program import abstract_progress, make_chunk, make_init
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.validation import validate
-from scripts.benchmarks.workloads import algorithm_of
-from scripts.measuring import machine
+from scripts.benchmarks import report
 from scripts.previewing import graphs, program
 from scripts.previewing.program import Loop
 from scripts.previewing.targets import TARGETS, Target
@@ -84,7 +84,7 @@ def preview(config: Config, target: Target, num_devices: int, cuda: str, *, one_
     """Compiles the program of a chunk and says what follows from it for one iteration, on each of the devices."""
     with devices.made_for(target), TemporaryDirectory() as folder:
         mesh = Mesh(np.array(targets.devices(target, num_devices, cuda)), (devices.AXIS,))
-        algorithm = algorithm_of(config)
+        algorithm = algorithms.make(config)
         abstract = make_init(algorithm, config.seed, mesh).eval_shape()
         traced = make_chunk(algorithm, mesh).trace(abstract, abstract_progress(ITERATIONS))
         dtype = precision.resolve(config.network.compute_dtype).compute_dtype
@@ -194,7 +194,7 @@ def main(arguments: list[str]) -> int:
     known, config = read_arguments(arguments)
     target = TARGETS[known.target]
     targets.check_installed(target)
-    about = machine.describe([__file__, *arguments])
+    about = report.describe([__file__, *arguments])
     record = preview(config, target, known.devices, known.cuda, one_graph=not known.no_cuda_graphs) | {
         key: about[key] for key in ("date", "commit", "versions", "command")
     }

@@ -9,6 +9,7 @@ from runs that have ended.
 
 import csv
 import hashlib
+import itertools
 import json
 import shlex
 import sys
@@ -29,10 +30,9 @@ from muzero_jax.apps.study import comparison, learning_curves
 from muzero_jax.apps.study.comparison import Point
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.fields import Fact, PositiveInt
-from scripts.measuring import machine
+from scripts.benchmarks import report
 
-ROOT = Path(__file__).resolve().parent.parent
-RESULTS = ROOT / "docs" / "results"
+RESULTS = report.ROOT / "docs" / "results"
 STUDY, SCORES, TABLE, CURVES, HASHES = "study.json", "scores.csv", "table.txt", "curves.png", "SHA256SUMS"
 
 
@@ -72,12 +72,13 @@ def main(arguments: list[str]) -> int:
         raise ValueError(f"{command.name} was not recorded yet; train its runs with --record")
     if command.verify:
         return verify(folder)
-    wanted, chosen = choose(study, command)
-    runs = {
-        (group, seed): (command.runs or ROOT / "runs" / command.name) / group / f"seed{seed}"
-        for group in wanted
-        for seed in chosen
-    }
+    if unknown := [name for name in command.groups if name not in study.groups]:
+        raise ValueError(f"{command.name} has no group {unknown[0]}; choose of {', '.join(study.groups)}")
+    if command.record and (command.groups or command.seeds):
+        raise ValueError("--record writes a whole result; leave out --groups and --seeds")
+    chosen = itertools.product(command.groups or study.groups, study.seeds[: command.seeds])
+    where = command.runs or report.ROOT / "runs" / command.name
+    runs = {(group, seed): where / group / f"seed{seed}" for group, seed in chosen}
     missing = [key for key, run_dir in runs.items() if not run_directory.has_ended(run_dir)]
     for number, (group, seed) in enumerate(missing, 1):
         print(f"{group}, seed {seed}: run {number} of {len(missing)}", flush=True)
@@ -87,10 +88,7 @@ def main(arguments: list[str]) -> int:
         for (group, seed), run_dir in runs.items()
         for point in comparison.read_run(run_dir, group)
     ]
-    if command.record:
-        record(folder, study, points)
-        return 0
-    return compare(points, read_scores(folder / SCORES))
+    return record(folder, study, points) if command.record else compare(points, read_scores(folder / SCORES))
 
 
 def read_study(folder: Path) -> Study:
@@ -100,15 +98,6 @@ def read_study(folder: Path) -> Study:
     except OSError as error:
         known = ", ".join(sorted(path.parent.name for path in RESULTS.glob(f"*/{STUDY}")))
         raise ValueError(f"there is no result {folder.name}; choose of {known or 'none that there are'}") from error
-
-
-def choose(study: Study, command: Arguments) -> tuple[list[str], list[int]]:
-    """The groups and seeds to train."""
-    if unknown := [name for name in command.groups if name not in study.groups]:
-        raise ValueError(f"{command.name} has no group {unknown[0]}; choose of {', '.join(study.groups)}")
-    if command.record and (command.groups or command.seeds):
-        raise ValueError("--record writes a whole result; leave out --groups and --seeds")
-    return list(command.groups or study.groups), study.seeds[: command.seeds]
 
 
 def train(flags: list[str], seed: int, run_dir: Path) -> None:
@@ -125,33 +114,31 @@ def read_scores(path: Path) -> list[Point]:
         return [Point(**{name: kinds[name](text) for name, text in row.items()}) for row in csv.DictReader(file)]
 
 
-def record(folder: Path, study: Study, points: list[Point]) -> None:
+def record(folder: Path, study: Study, points: list[Point]) -> int:
     """Writes a result: scores, table, curves where there are any, what it was made with, and the hashes of all."""
     with (folder / SCORES).open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows([Point._fields, *points])
     (folder / TABLE).write_text(comparison.format_table(points) + "\n", encoding="utf-8")
     if learning_curves.has_curves(points):
         learning_curves.plot(points, folder / CURVES)
-    about = machine.describe(sys.argv)
+    about = report.describe(sys.argv)
     made = study.made | {key: about[key] for key in ("date", "commit", "python", "versions")}
-    whole = study._replace(made=made)._asdict()
-    (folder / STUDY).write_text(json.dumps(whole, indent=2) + "\n", encoding="utf-8")
-    (folder / HASHES).write_text("".join(f"{digest}  {name}\n" for name, digest in hashes(folder).items()))
+    (folder / STUDY).write_text(json.dumps(study._replace(made=made)._asdict(), indent=2) + "\n", encoding="utf-8")
+    (folder / HASHES).write_text(hashes(folder))
     print(f"{comparison.format_table(points)}\nwritten to {folder}")
+    return 0
 
 
-def hashes(folder: Path) -> dict[str, str]:
-    """SHA-256 of a result's files by name."""
-    files = [folder / name for name in (STUDY, SCORES, TABLE, CURVES) if name != CURVES or (folder / name).exists()]
-    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
+def hashes(folder: Path) -> str:
+    """A line with SHA-256 and name for each of a result's files, as `sha256sum` writes them."""
+    files = [folder / name for name in (STUDY, SCORES, TABLE, CURVES) if (folder / name).exists()]
+    return "".join(f"{hashlib.sha256(file.read_bytes()).hexdigest()}  {file.name}\n" for file in files)
 
 
 def verify(folder: Path) -> int:
     """0 if the files are those that were recorded, and the table is what the scores say."""
-    lines = (folder / HASHES).read_text(encoding="utf-8").splitlines()
-    recorded = {name: digest for digest, name in map(str.split, lines)}
-    found = hashes(folder)
-    changed = [name for name in recorded | found if recorded.get(name) != found.get(name)]
+    recorded, found = (folder / HASHES).read_text(encoding="utf-8").splitlines(), hashes(folder).splitlines()
+    changed = sorted({line.split()[1] for line in set(recorded) ^ set(found)})
     points = read_scores(folder / SCORES)
     table = comparison.format_table(points) + "\n"
     if table != (folder / TABLE).read_text(encoding="utf-8"):

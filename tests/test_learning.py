@@ -2,7 +2,6 @@
 
 import json
 import signal
-import statistics
 import subprocess
 import sys
 import time
@@ -21,8 +20,7 @@ from muzero_jax.ops.legal_actions import uniform_legal_action
 from muzero_jax.run.metrics import read_records
 from muzero_jax.search.simulator import predicted_legal
 from muzero_jax.storage.checkpoint import checkpoint_steps
-from scripts.benchmarks import ours, workloads
-from scripts.measuring import timing
+from scripts.benchmarks import programs, timing
 from tests.reference import tic_tac_toe
 
 ROOT = Path(__file__).parent.parent
@@ -171,7 +169,7 @@ def test_trees_over_a_trained_network_are_mctxs(beginner, policy, only_legal):
     """
     agent = load_agent(beginner)
     environment = agent.environment
-    actor, _ = workloads.random_play(environment, jax.random.key(1), num_envs=1024, length=3)
+    actor, _ = programs.random_play(environment, 1024, 3)
     roots = environment.roots(actor.env_state)
     if not only_legal:
         roots = roots._replace(legal_action_mask=jnp.ones_like(roots.legal_action_mask))
@@ -196,10 +194,10 @@ def test_two_host_devices_play_at_least_1_6_times_as_fast_as_one():
 
     1.73 was measured; not 2, as XLA's matrix products use both cores for one device already.
     """
-    config = workloads.hex_tower(num_envs=128)
-    variants = {str(count): ours.self_play(config, count) for count in (1, 2)}
-    rates = timing.rates(variants, timing.Effort(rounds=9, least=3, enough=120.0, seconds=1.0))
-    assert statistics.median(two / one for one, two in zip(rates["1"], rates["2"], strict=True)) >= 1.6, rates
+    config = replace(programs.WHOLE_HEX, self_play=replace(programs.WHOLE_HEX.self_play, num_envs=128))
+    variants = {str(count): programs.self_play(config, count) for count in (1, 2)}
+    seconds = timing.in_turn(variants, timing.Effort(rounds=9, least=3, enough=120.0, seconds=1.0))
+    assert timing.ratio(seconds["1"], seconds["2"]).median >= 1.6, seconds
 
 
 def test_ctrl_c_stops_a_run_that_can_be_resumed(tmp_path):

@@ -1,4 +1,4 @@
-"""What a person reads: the field's words, live links, no private codes, no invented address."""
+"""What a person reads: the field's words, live links, no invented address."""
 
 import ast
 import json
@@ -62,11 +62,6 @@ def test_a_concept_has_one_name(read_by_people, term):
     ]
     if found:
         pytest.fail("\n".join(found), pytrace=False)
-
-
-@pytest.mark.parametrize("path", [path for path in GUIDES if path != "docs/benchmark.md"])  # it explains its own
-def test_a_guide_has_no_private_codes(path):
-    assert re.findall(r"\bW[123]\b", pages.read(ROOT / path)) == []
 
 
 def test_links_of_pages_lead_to_files_and_headings():

@@ -13,14 +13,13 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from muzero_jax.own.files import write_whole
-from scripts.measuring.machine import ROOT
+from scripts.benchmarks.report import ROOT
 
 COMPILING, ENDING, LEAST = 45.0, 20.0, 45.0
 """Seconds that a training takes to begin, that a process gets to end in order, and without which none begins."""
-LEFT_OUT = {"outcome": "left out: too little time", "found": ""}
 SHORT = (
     "experiments/train.py --env hex --board-size 5 --evaluation.interval-minutes 0 --evaluation.final-games 2 "
     "--evaluation.mcts-simulations 1 --replay.min-frames 1 --no-tensorboard --run-dir {out} --minutes {minutes:.2f}"
@@ -28,38 +27,33 @@ SHORT = (
 """A training that learns as soon as there is a window, and hardly evaluates."""
 
 
-class Part(NamedTuple):
-    """One thing to measure."""
+def parts(*, quick: bool) -> dict[str, tuple[float, str]]:
+    """By name: the share of the minutes, and the command, of which {out} is the file or folder of its results.
 
-    name: str
-    share: float  # of the minutes, as a weight
-    command: str  # {out} is the file or folder of its results, {minutes} what a training may take
-
-
-def parts(*, quick: bool) -> list[Part]:
-    """All parts; with `quick` for a CPU, with a 16th of the games and a smaller board."""
+    With `quick` for a CPU, with a 16th of the games and a smaller board. {minutes} are those that a training may take.
+    """
     base, board_size = (32, 5) if quick else (512, 9)
 
-    def games(times: int, flags: str) -> str:
-        return f"{SHORT} --self-play.num-envs {base * times} --optimiser.batch-size {base * times} {flags}"
+    def games(times: int, flags: str) -> tuple[float, str]:
+        return 1.2, f"{SHORT} --self-play.num-envs {base * times} --optimiser.batch-size {base * times} {flags}"
 
-    def suite(name: str) -> Part:
-        return Part(name, 1.2, f"scripts/benchmark.py --suite {name} --quick --out {{out}}.json")
+    def suite(name: str) -> tuple[float, str]:
+        return 1.2, f"scripts/benchmark.py --suite {name} --quick --out {{out}}.json"
 
     training = f"experiments/train.py --env hex --board-size {board_size} --evaluation.final-games 64 --profile"
-    return [
-        Part("games x 1", 1.2, games(1, "--search.engine own")),
-        suite("search"),
-        Part("training", 15.5, f"{training} --run-dir {{out}} --minutes {{minutes:.2f}}"),
-        Part("games x 4", 1.2, games(4, "--search.engine own")),
-        Part("games x 16", 1.2, games(16, "--search.engine own")),
-        Part("loop_free", 1.2, games(1, "--search.engine loop_free")),
-        Part("loop_free, games x 16", 1.2, games(16, "--search.engine loop_free")),
-        Part("float32", 1.2, games(16, "--search.engine own --network.compute-dtype float32")),
-        suite("self-play"),
-        suite("learner"),
-        Part("hardware", 3, "scripts/hardware_report.py --quick --out {out}"),
-    ]
+    return {
+        "games x 1": games(1, "--search.engine own"),
+        "search": suite("search"),
+        "training": (15.5, f"{training} --run-dir {{out}} --minutes {{minutes:.2f}}"),
+        "games x 4": games(4, "--search.engine own"),
+        "games x 16": games(16, "--search.engine own"),
+        "loop_free": games(1, "--search.engine loop_free"),
+        "loop_free, games x 16": games(16, "--search.engine loop_free"),
+        "float32": games(16, "--search.engine own --network.compute-dtype float32"),
+        "self-play": suite("self-play"),
+        "learner": suite("learner"),
+        "hardware": (3.0, "scripts/hardware_report.py --quick --out {out}"),
+    }
 
 
 def measure(out: Path, minutes: float, *, quick: bool, say: Callable[[str], None]) -> dict[str, Any]:
@@ -70,50 +64,44 @@ def measure(out: Path, minutes: float, *, quick: bool, say: Callable[[str], None
     folder.mkdir(parents=True)
     # `results` is empty, because nothing here is compared: each part of a suite has a report of its own.
     record = {"machine": describe_machine(), "quick": quick, "results": [], "parts": []}
-    end = time.monotonic() + 60 * minutes
-    for number, part in enumerate(chosen):
+    end, shares = time.monotonic() + 60 * minutes, [share for share, _ in chosen.values()]
+    for number, (name, (share, command)) in enumerate(chosen.items()):
         left = end - time.monotonic() - ENDING
-        seconds = max(LEAST, left * part.share / sum(other.share for other in chosen[number:]))
-        record["parts"].append({"name": part.name} | (run(part, folder, seconds, say) if seconds <= left else LEFT_OUT))
+        seconds = max(LEAST, left * share / sum(shares[number:]))
+        found = {"outcome": "left out: too little time", "found": ""}
+        if seconds <= left:
+            say(f"{name}: up to {seconds:.0f} s")
+            path = folder / name.replace(" ", "-").replace(",", "")
+            spent = max(0.1, (seconds - COMPILING) / 80)  # a quarter of the rest is for the final matches
+            words = [sys.executable, *shlex.split(command.format(out=path, minutes=spent))]
+            found = {"outcome": attempt(words, path.with_suffix(".txt"), seconds), "found": read(path)}
+            say(f"  {found['outcome']}: {found['found'] if isinstance(found['found'], str) else path.name + '.json'}")
+        record["parts"].append({"name": name} | found)
         write_whole(out, json.dumps(record, indent=2) + "\n")
     return record
 
 
-def run(part: Part, folder: Path, seconds: float, say: Callable[[str], None]) -> dict[str, Any]:
-    """Runs a part for at most so many seconds; says how it ended and what it found."""
-    say(f"{part.name}: up to {seconds:.0f} s")
-    path = folder / part.name.replace(" ", "-").replace(",", "")
-    spent = max(0.1, (seconds - COMPILING) / 80)  # a quarter of the rest is for the final matches
-    command = [sys.executable, *shlex.split(part.command.format(out=path, minutes=spent))]
-    outcome = attempt(command, path.with_suffix(".txt"), seconds)
-    found = read(path)
-    say(f"  {outcome}: {found if isinstance(found, str) else path.with_suffix('.json').name}")
-    return {"outcome": outcome, "found": found}
-
-
 def describe_machine() -> dict[str, Any]:
     """The machine, as a process that ends sees it: this one must not take the accelerator."""
-    code = "import json, sys; from scripts.measuring import machine; print(json.dumps(machine.describe(sys.argv[1:])))"
-    asked = subprocess.run(
-        [sys.executable, "-c", code, *sys.argv], stdout=subprocess.PIPE, text=True, check=True, cwd=ROOT
-    )
-    return json.loads(asked.stdout)
+    code = "import json, sys; from scripts.benchmarks import report; print(json.dumps(report.describe(sys.argv[1:])))"
+    command = [sys.executable, "-c", code, *sys.argv]
+    return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True, cwd=ROOT).stdout)
 
 
 def attempt(command: list[str], log: Path, seconds: float) -> str:
     """Runs a command for at most so many seconds; says how it ended."""
     with log.open("w", encoding="utf-8") as file:
         process = subprocess.Popen(command, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT)
-        try:
-            status = process.wait(seconds)
-            return f"failed with status {status}" if status else "ended"
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGINT)  # at which training saves itself
-        try:
-            process.wait(ENDING)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    try:
+        status = process.wait(seconds)
+        return f"failed with status {status}" if status else "ended"
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGINT)  # at which training saves itself
+    try:
+        process.wait(ENDING)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
     return "stopped"
 
 

@@ -10,11 +10,11 @@ import jax
 
 from muzero_jax.ops import devices, precision
 from muzero_jax.storage.config import Config
-from scripts.benchmarks import baseline, ours, plain_pipeline, workloads
-from scripts.measuring import timing
-from scripts.measuring.timing import Effort, Variant
+from scripts.benchmarks import programs, timing
+from scripts.benchmarks.programs import MLP, playing, searching
+from scripts.benchmarks.timing import Effort, Variant
 
-OWN, LOOP_FREE, MCTX, NETWORK = "own search", "loop-free search", "mctx", "network calls"
+OWN, LOOP_FREE, MCTX, NETWORK, PYTHON = "own search", "loop-free search", "mctx", "network calls", "Python tree"
 PLAIN, ONE, ALL, HOST = "baseline", "ours, 1 device", "ours, all devices", "ours, driven from Python"
 AUTO = "ours, all devices, automatic precision"
 TREE, ONE_GAME = "Python tree, one game", "ours, one game, driven from Python"
@@ -43,11 +43,10 @@ class Case(NamedTuple):
 
 def measure(case: Case, effort: Effort) -> dict[str, Any]:
     """The case's record: rates by variant, and each ratio as the median of the rounds' ratios."""
-    rates = timing.rates(case.make(), effort)
-    ratios = [
-        ratio._asdict() | figure(timing.ratio(rates[ratio.numerator], rates[ratio.denominator]))
-        for ratio in case.ratios
-    ]
+    variants = case.make()
+    seconds = timing.in_turn(variants, effort)
+    rates = {name: [variants[name].work / value for value in values] for name, values in seconds.items()}
+    found = {ratio: timing.ratio(rates[ratio.numerator], rates[ratio.denominator]) for ratio in case.ratios}
     return {
         "suite": case.suite,
         "case": case.name,
@@ -55,7 +54,7 @@ def measure(case: Case, effort: Effort) -> dict[str, Any]:
         "num_devices": case.num_devices,
         "unit": case.unit,
         "rates": {name: figure(timing.summarise(x)) | {"samples": x} for name, x in rates.items()},
-        "ratios": ratios,
+        "ratios": [ratio._asdict() | figure(sample) for ratio, sample in found.items()],
     }
 
 
@@ -72,67 +71,65 @@ def search(quick: bool) -> Iterator[Case]:
     if not quick:
         sizes += [(small, 1024, 64), (hex9, 64, 32), (hex9, 1, 32), (hex9, 1024, 64)]
     for (env, board_size, num_moves), games, simulations in sizes:
-        actions = 9 if env == "tic_tac_toe" else 82
-        config = workloads.workload(
-            env, workloads.MLP, num_envs=games, num_simulations=simulations, board_size=board_size
-        )
+        config, actions = playing(env, MLP, games, simulations, board_size=board_size), 9 if env == small[0] else 82
         for policy in ("gumbel", "puct"):
             aim = 1.0 if games == 1 else aims.get((policy, actions, games))
             name = f"{policy}, {actions} actions, {games:,} game{'s' * (games > 1)}, {simulations} simulations"
             ratios = Ratio(OWN, MCTX, aim), Ratio(OWN, NETWORK), Ratio(MCTX, NETWORK), Ratio(LOOP_FREE, OWN)
-            yield Case("search", name, "searches/s", partial(_searches, config, policy, num_moves), ratios)
+            if games == 1 and policy == "puct":
+                ratios += (Ratio(OWN, PYTHON),)
+            make = partial(_searches, config, policy, num_moves, with_python=len(ratios) == 5)
+            yield Case("search", name, "searches/s", make, ratios)
 
 
-def _searches(config: Config, policy: str, num_moves: int) -> dict[str, Variant]:
-    asked = ours.positions(config, config.self_play.num_envs, num_moves)
+def _searches(config: Config, policy: str, num_moves: int, *, with_python: bool) -> dict[str, Variant]:
+    asked = programs.positions(config, num_moves)
     engines = {OWN: "own", LOOP_FREE: "loop_free", MCTX: "mctx"}
-    found = {name: ours.search(workloads.with_engine(config, e, policy), asked) for name, e in engines.items()}
-    return found | {NETWORK: ours.bare_network(config, asked)}
+    found = {name: programs.search(searching(config, engine, policy), asked) for name, engine in engines.items()}
+    python = {PYTHON: programs.plain_search(config, asked)} if with_python else {}
+    return found | {NETWORK: programs.bare_network(config, asked)} | python
 
 
 def self_play(quick: bool) -> Iterator[Case]:
     """Moves a second of tic-tac-toe (W2) and Connect Four (W1): ours, the baseline, a Python loop."""
     pairs = ((ALL, PLAIN),) if quick else ((ALL, PLAIN), (ALL, ONE), (ONE, HOST), (ONE, PLAIN))
     for policy in ("gumbel",) if quick else ("gumbel", "puct"):
-        config = workloads.with_engine(workloads.w2(), "own", policy)
+        config = searching(programs.W2, policy=policy)
         name = f"W2: tic-tac-toe, MLP 64, 25 simulations, {policy}, {config.self_play.num_envs} games"
         yield _case("self-play", name, config, pairs, aim=3.0)
-    few = workloads.w2(num_envs=16, num_simulations=8)
+    few = playing("tic_tac_toe", MLP, 16, 8, rollout_length=8)
     yield _case("self-play", "tic-tac-toe, MLP 64, 8 simulations, gumbel, 16 games", few, ((ONE, HOST),))
     if not quick:
         name = "W1: Connect Four, tower 64x4, 50 simulations, gumbel, 128 games, 4 moves a call"
-        yield _case("self-play", name, workloads.w1(), pairs, aim=2.8)
+        yield _case("self-play", name, programs.W1, pairs, aim=2.8)
 
 
 def learner(quick: bool) -> Iterator[Case]:
     """Gradient steps a second on Connect Four's tower (W3), ours against the baseline."""
     if quick:
-        name, config = "tower 64x2 on Connect Four, K = 2, batch 64, 4 updates a call", workloads.small_w3()
-        yield _case("learner", name, config, ((ALL, PLAIN),))
+        name = "tower 64x2 on Connect Four, K = 2, batch 64, 4 updates a call"
+        yield _case("learner", name, programs.SMALL_W3, ((ALL, PLAIN),))
     else:
         name = "W3: tower 64x4 on Connect Four, K = 5, batch 256, 4 updates a call"
-        yield _case("learner", name, workloads.w3(), AGAINST_PLAIN, aim=2.5)
+        yield _case("learner", name, programs.W3, AGAINST_PLAIN, aim=2.5)
 
 
 def iteration(quick: bool) -> Iterator[Case]:
     """Whole training iterations, self-play and learning: the run's own program."""
-    small = workloads.whole_iteration(workloads.w2(num_envs=256), batch_size=256, updates=4)
     name = "tic-tac-toe, MLP 64, 25 simulations, 4 iterations of 2,048 frames and 4 updates of 256"
-    yield _case("iteration", name, small, AGAINST_PLAIN[: 1 if quick else None])
+    yield _case("iteration", name, programs.WHOLE, AGAINST_PLAIN[: 1 if quick else None])
     if not quick:
         name = "Hex 9x9, tower 64x4, 16 simulations, 4 iterations of 128 frames and 2 updates of 64"
-        yield _case("iteration", name, workloads.hex_tower(), AGAINST_PLAIN, aim=2.8)
+        yield _case("iteration", name, programs.WHOLE_HEX, AGAINST_PLAIN, aim=2.8)
 
 
 def ablation(quick: bool) -> Iterator[Case]:
     """What each step away from a plain pipeline gives: our search, many games, one program, all devices, bfloat16."""
     games = 64 if quick else 512
-    config = workloads.workload(
-        "hex", workloads.MLP, num_envs=games, num_simulations=32, rollout_length=4, board_size=5
-    )
+    config = searching(playing("hex", MLP, games, 32, rollout_length=4, board_size=5), policy="puct")
     steps = [(later, before) for before, later in pairwise((TREE, ONE_GAME, HOST, ONE, ALL))]
     name = f"Hex 5x5, MLP 64, 32 simulations, puct, {games} games where there are many"
-    yield _case("ablation", name, workloads.with_engine(config, "own", "puct"), ((ALL, TREE), *steps), aim=100.0)
+    yield _case("ablation", name, config, ((ALL, TREE), *steps), aim=100.0)
 
 
 SUITES: dict[str, Callable[[bool], Iterator[Case]]] = {
@@ -143,7 +140,6 @@ SUITES: dict[str, Callable[[bool], Iterator[Case]]] = {
     "ablation": ablation,
 }
 UNITS = {"self-play": "moves/s", "learner": "updates/s", "iteration": "frames/s", "ablation": "moves/s"}
-PROGRAMS = {"self-play": "self_play", "learner": "learning", "iteration": "iteration", "ablation": "self_play"}
 
 
 def _case(suite: str, name: str, config: Config, pairs: Sequence[tuple[str, str]], aim: float | None = None) -> Case:
@@ -161,15 +157,16 @@ def _case(suite: str, name: str, config: Config, pairs: Sequence[tuple[str, str]
     count = devices.largest_divisor(available, *config.shared_sizes)
     too_many = ALL in asked and count < available
     note = f"all devices: {count} of {available}, as no more divide the sizes" if too_many else ""
-    theirs, own = getattr(baseline, PROGRAMS[suite]), getattr(ours, PROGRAMS[suite])
+    own = {"learner": partial(programs.chunk, plays=False), "iteration": programs.chunk}.get(suite, programs.self_play)
+    theirs = {"learner": "learning", "iteration": "iteration"}.get(suite, "self_play")
     makers: dict[str, Callable[[], Variant]] = {
-        PLAIN: lambda: theirs(config),
-        TREE: lambda: plain_pipeline.self_play(config),
-        ONE_GAME: lambda: ours.host_driven_self_play(alone),
-        HOST: lambda: ours.host_driven_self_play(config),
-        ONE: lambda: own(config, num_devices=1),
-        ALL: lambda: own(config, num_devices=count),
-        AUTO: lambda: own(automatic, num_devices=count),
+        PLAIN: lambda: getattr(programs.Baseline(config), theirs)(),
+        TREE: lambda: programs.plain_self_play(config),
+        ONE_GAME: lambda: programs.host_driven_self_play(alone),
+        HOST: lambda: programs.host_driven_self_play(config),
+        ONE: lambda: own(config, 1),
+        ALL: lambda: own(config, count),
+        AUTO: lambda: own(automatic, count),
     }
 
     def make():

@@ -28,7 +28,7 @@ from muzero_jax.apps.commands.parser import Flag, flags_of
 from muzero_jax.apps.study import tuning
 from muzero_jax.run.session import Session
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.fields import LARGEST_FLOAT, fields_of, value_at
+from muzero_jax.storage.fields import LARGEST_FLOAT, SIGNS, fields_of, value_at
 
 ROOT = Path(__file__).resolve().parents[2]
 FAMILIES: dict[str, Callable[[], Config]] = {
@@ -43,7 +43,7 @@ FAMILIES: dict[str, Callable[[], Config]] = {
     "towers": lambda: presets.tower("chess", num_bins=3),
 }
 """One preset of each family. Chess, shogi and Go 19x19 have that of a tower."""
-SIGNS = (("gt", "above"), ("ge", "at least"), ("lt", "below"), ("le", "at most"), ("multiple_of", "a multiple of"))
+BOUNDS = {"gt": SIGNS[">"], "ge": SIGNS[">="], "lt": SIGNS["<"], "le": SIGNS["<="], "multiple_of": "a multiple of"}
 UNSAID = (2**31, LARGEST_FLOAT)
 HELP = (
     *(f"experiments/evaluate.py {name}" for name in "match returns tournament oracle fidelity exhaustive".split()),
@@ -94,11 +94,12 @@ def cells(flag: Flag) -> tuple[str, str, str]:
 
 def ranges_of(hint: Any) -> list[str]:
     """The ranges in a field's annotation, at any depth, without the ends of what a number can be."""
-    inner = [found for part in typing.get_args(hint) for found in ranges_of(part)]
-    ends = [
-        (sign, getattr(part, name)) for part in typing.get_args(hint) if isinstance(part, Meta) for name, sign in SIGNS
-    ]
-    return [*inner, *(f"{sign} {end:,}" for sign, end in ends if end is not None and end not in UNSAID)]
+    found = []
+    for part in typing.get_args(hint):
+        ends = {name: getattr(part, name) for name in BOUNDS} if isinstance(part, Meta) else {}
+        said = {name: end for name, end in ends.items() if end is not None and end not in UNSAID}
+        found += [*ranges_of(part), *(f"{BOUNDS[name]} {end:,}" for name, end in said.items())]
+    return found
 
 
 def others(flag: Flag, own: dict[str, dict[str, Any]]) -> str:

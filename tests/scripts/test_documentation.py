@@ -5,21 +5,16 @@ import os
 import re
 import subprocess
 import sys
-from contextlib import nullcontext
-from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 import muzero_jax
-from muzero_jax import algorithm as algorithms
 from muzero_jax import presets
 from muzero_jax.apps.commands.parser import flags_of
 from muzero_jax.games.catalogue import GAMES
 from muzero_jax.run.session import Session
-from muzero_jax.storage.validation import validate
 from scripts.documentation import hooks
 from tests.reference.pages import PAGES, ROOT, read
 
@@ -32,7 +27,6 @@ OTHERS |= {"--xla_gpu_enable_command_buffer", "--xla_gpu_graph_min_graph_size"}
 def site(tmp_path_factory):
     """The built site; a warning would fail the build."""
     folder = tmp_path_factory.mktemp("site")
-    assert find_spec("mkdocs_gen_files") and find_spec("mkdocstrings"), "pip install -e '.[dev]' -c constraints.txt"
     command = [sys.executable, "-m", "mkdocs", "--quiet", "build", "--strict", "--site-dir", str(folder)]
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment)
@@ -45,11 +39,12 @@ def text_of(page: Path) -> str:
     return html.unescape(re.sub(r"<[^>]+>", "", page.read_text(encoding="utf-8")))
 
 
-def test_no_page_needs_a_network(site):
-    pages = sorted(site.rglob("*.html"))
-    assert len(pages) > 30
+def test_no_page_needs_a_network_and_notebooks_have_their_pictures(site):
+    pages = {str(page.relative_to(site)): page.read_text(encoding="utf-8") for page in site.rglob("*.html")}
     needs = re.compile(r'<(?:script|link|img|iframe)[^>]*(?:src|href)="((?:https?:)?//[^"]*)"')
-    assert {found for page in pages for found in needs.findall(page.read_text(encoding="utf-8"))} == set()
+    assert len(pages) > 30 and [(name, found) for name, page in pages.items() for found in needs.findall(page)] == []
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        assert pages[f"notebooks/{path.stem}.html"].count('src="data:image/') == read(path).count('"image/'), path.stem
 
 
 def test_pages_of_reference_have_every_flag_and_the_interface_with_its_sources(site):
@@ -64,95 +59,45 @@ def test_pages_of_reference_have_every_flag_and_the_interface_with_its_sources(s
     assert 'id="muzero_jax.types.Step"' in (site / "api.html").read_text(encoding="utf-8")
 
 
-def test_the_citation_names_the_version_of_the_package():
-    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
-    assert f"version: {muzero_jax.__version__}\n" in citation and "license: Apache-2.0\n" in citation
-
-
-def test_the_page_of_games_has_every_game():
-    page = (ROOT / "docs/algorithms.md").read_text(encoding="utf-8")
-    assert [game for game in GAMES if f"(`{game}`)" not in page] == []
-
-
-def test_the_glossary_names_code_that_exists():
-    rows = re.findall(r"^\| (.*?) \|.*\| `([^`]*)` \|$", read(ROOT / "docs/glossary.md"), flags=re.MULTILINE)
-    assert len(rows) > 60
-    package = ROOT / "muzero_jax"
-    for word, place in rows:
-        path, _, name = place.partition(": ") if ".py" in place else ("types.py", "", place)
-        assert (package / path).exists(), word
-        record, _, field = name.partition(".")
-        text = read(package / path)
-        assert re.search(rf"^(?:class|def) {record}\b|^{record}\b", text, flags=re.MULTILINE), word
-        assert re.search(rf"^    (?:def )?{field}\b", text, flags=re.MULTILINE), word
-
-
-MEMBERS = {
-    "AlphaZero": {"model": "rules"},
-    "predicted legal moves": {"model": "learned_legality"},
-    "predicted discounts": {"network.predict_discount": True},
-    "PUCT": {"search.policy": "puct"},
-    "Reanalyze": {"replay.reanalyze_fraction": 0.5},
-    "prioritised replay": {"replay.priority_exponent": 0.6},
-    "consistency loss": {"optimiser.consistency_weight": 2.0},
-    "playout cap": {"self_play.full_search_share": 0.25},
-    "offline": {"offline": "runs/x"},
-    **{kind: {"network.kind": kind} for kind in ("mlp", "tower", "attention")},
-}
-"""What docs/algorithms.md calls accepted for every game, but for two networks of backgammon."""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("game", GAMES)
-def test_what_the_page_of_games_calls_accepted_can_be_built(game):
-    for member, fields in MEMBERS.items():
-        config = presets.preset(game, 5 if GAMES[game].sizes else None)
-        for path, value in fields.items():
-            group, _, field = path.rpartition(".")
-            changed = replace(getattr(config, group), **{field: value}) if group else value
-            config = replace(config, **{group or field: changed})
-        is_refused = game == "backgammon" and member in ("tower", "attention")
-        with pytest.raises(ValueError, match="needs a board, which") if is_refused else nullcontext():
-            algorithms.make(validate(config))
-
-
 def test_every_flag_that_a_page_names_exists(site):
     known = set(re.findall(r"--[\w.-]+\w", text_of(site / "commands.html") + text_of(site / "config.html"))) | OTHERS
     known |= {f"--no-{name[2:]}" for name in known} | {re.sub(r"\.(?=[\w-]+$)", ".no-", name) for name in known}
     pages = [page for page in PAGES if page.parent == ROOT / "docs" and page.stem not in ("lab-notebook", "commands")]
-    texts = {
-        p.name: re.sub(r"\b(?:gtp|uci|usi):[^\"`\n]*", "", read(p)) for p in pages
-    }  # other programs' flags are theirs
+    texts = {p.name: re.sub(r"\b(?:gtp|uci|usi):[^\"`\n]*", "", read(p)) for p in pages}
     found = {(page, flag) for page, text in texts.items() for flag in re.findall(r"(?<![\w-])--[a-z][\w.-]*\w", text)}
     assert {(name, flag) for name, flag in found if flag not in known} == set()
 
 
-def test_a_link_to_code_is_a_name_until_the_project_has_an_address():
-    def mended(markdown, address):
-        return hooks._LINK.sub(lambda link: hooks.leave(link, ROOT / "docs", address), markdown)
-
-    link, other = "[how](../CONTRIBUTING.md#add-a-game)", "[training.py](../muzero_jax/training.py)"
-    assert mended(link, "") == "how (`CONTRIBUTING.md`)" and mended(other, "") == "`muzero_jax/training.py`"
-    assert mended("[algorithm/](../muzero_jax/algorithm)", "") == "`muzero_jax/algorithm`"
-    address = "https://example.org/someone/project"
-    assert mended(link, address) == f"[how]({address}/blob/HEAD/CONTRIBUTING.md#add-a-game)"
-    assert mended("[own game](../notebooks/06_your_own_game.ipynb)", "") == "[own game](notebooks/06_your_own_game.md)"
-    folder = "results/hardware-two-intel-cores"
-    assert mended(f"[Intel]({folder})", "") == f"[Intel]({folder}/README.md)"
-    for stays in ("[Resume](resume.md#a-finished-run)", "[here](#there)", "![picture](pictures/search.svg)"):
-        assert mended(stays, address) == stays
+def test_facts_of_the_code_stand_in_the_pages():
+    citation, games = read(ROOT / "CITATION.cff"), read(ROOT / "docs/algorithms.md")
+    assert f"version: {muzero_jax.__version__}\n" in citation and "license: Apache-2.0\n" in citation
+    assert [game for game in GAMES if f"(`{game}`)" not in games] == []
+    rows = re.findall(r"^\| (.*?) \|.*\| `([^`]*)` \|$", read(ROOT / "docs/glossary.md"), flags=re.MULTILINE)
+    assert len(rows) > 60
+    for word, place in rows:
+        path, _, name = place.partition(": ") if ".py" in place else ("types.py", "", place)
+        record, _, field = name.partition(".")
+        text = read(ROOT / "muzero_jax" / path)
+        assert re.search(rf"^(?:class|def) {record}\b|^{record}\b", text, flags=re.MULTILINE), word
+        assert re.search(rf"^    (?:def )?{field}\b", text, flags=re.MULTILINE), word
 
 
-def test_the_site_shows_every_notebook_with_its_pictures_and_its_links(site):
-    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        page = (site / "notebooks" / f"{path.stem}.html").read_text(encoding="utf-8")
-        assert page.count('src="data:image/') == read(path).count('"image/'), path.stem
-    assert 'href="../your-own-network.html"' in page and "muzero_jax.check(" in text_of(
-        site / f"notebooks/{path.stem}.html"
-    )
+ADDRESS = "https://example.org/someone/project"
 
 
-def test_the_sites_address_is_the_projects_one_setting(monkeypatch):
-    for address, shown in (("", None), ("https://example.org/someone/project", "https://example.org/someone/project")):
+@pytest.mark.parametrize(
+    ("link", "mended", "with_address"),
+    [
+        ("[how](../CONTRIBUTING.md#a)", "how (`CONTRIBUTING.md`)", f"[how]({ADDRESS}/blob/HEAD/CONTRIBUTING.md#a)"),
+        ("[algorithm/](../muzero_jax/algorithm)", "`muzero_jax/algorithm`", None),
+        ("[game](../notebooks/06_your_own_game.ipynb)", "[game](notebooks/06_your_own_game.md)", None),
+        ("[Intel](results/family)", "[Intel](results/family/README.md)", None),
+        *((same, same, same) for same in ("[Resume](resume.md#a-run)", "[here](#there)", "![x](pictures/search.svg)")),
+    ],
+)
+def test_a_link_to_code_is_a_name_until_the_project_has_an_address(link, mended, with_address, monkeypatch):
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="play.md"))
+    for address, wanted in (("", mended), (ADDRESS, with_address)):
         monkeypatch.setattr(hooks, "repository", lambda address=address: address)
-        assert hooks.on_config(SimpleNamespace(repo_url=None, edit_uri=None)).repo_url == shown
+        assert wanted is None or hooks.on_page_markdown(link, page) == wanted
+        assert hooks.on_config(SimpleNamespace(repo_url=None, edit_uri=None)).repo_url == (address or None)

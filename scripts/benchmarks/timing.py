@@ -40,8 +40,9 @@ class Sample(NamedTuple):
 class Variant(NamedTuple):
     """A program of ours or a yardstick, ready to run."""
 
-    run: Callable[[], Any]  # one call; what it returns is waited for
-    work: float  # units done in one call
+    run: Callable[..., Any]  # one call; what it returns is waited for
+    work: float = 1.0  # units done in one call
+    prepare: Callable[[], Any] | None = None  # makes an input for every call, outside the clock
 
 
 def going_on(program: Callable, state: Any, *others: Any) -> Callable[[], Any]:
@@ -53,18 +54,6 @@ def going_on(program: Callable, state: Any, *others: Any) -> Callable[[], Any]:
         return output
 
     return run
-
-
-class Fresh(NamedTuple):
-    """A candidate that needs a new input for every call, which is made outside the clock."""
-
-    run: Callable[[Any], Any]
-    prepare: Callable[[], Any]
-
-
-Candidate = Callable[[], Any] | Fresh
-Times = dict[str, dict[int, Sample]]
-"""Seconds of one call by candidate and size."""
 
 
 class Effort(NamedTuple):
@@ -79,27 +68,29 @@ class Effort(NamedTuple):
 QUICK = Effort(rounds=3, least=3, enough=10.0, seconds=0.1)
 FULL = Effort(rounds=5, least=3, enough=10.0, seconds=0.3)
 AMONG_LIBRARIES = Effort(rounds=7, least=5, enough=5.0, seconds=0.05)
+Times = dict[str, dict[int, Sample]]
+"""Seconds of one call by variant and size."""
 
 
-def in_turn(candidates: Mapping[str, Candidate], effort: Effort) -> dict[str, list[float]]:
-    """Seconds of one call of each candidate, round by round; the first call of each (compilation) is not counted."""
-    for candidate in candidates.values():
-        _call(candidate)
-    seconds: dict[str, list[float]] = {name: [] for name in candidates}
+def in_turn(variants: Mapping[str, Variant], effort: Effort) -> dict[str, list[float]]:
+    """Seconds of one call of each variant, round by round; the first call of each (compilation) is not counted."""
+    for variant in variants.values():
+        _call(variant)
+    seconds: dict[str, list[float]] = {name: [] for name in variants}
     start = time.perf_counter()
     for done in range(effort.rounds):
         if done >= effort.least and time.perf_counter() - start > effort.enough:
             break
-        for name, candidate in candidates.items():
-            seconds[name].append(_sample(candidate, effort.seconds))
+        for name, variant in variants.items():
+            seconds[name].append(_sample(variant, effort.seconds))
     return seconds
 
 
-def _sample(candidate: Candidate, seconds: float) -> float:
+def _sample(variant: Variant, seconds: float) -> float:
     """The mean of the calls that begin within so many seconds, at least one, after as many that do not count."""
     _wait_until_idle()
-    first, *_ = _calls(candidate, seconds)
-    return first if first > LONG_SECONDS else fmean(_calls(candidate, seconds))
+    first, *_ = _calls(variant, seconds)
+    return first if first > LONG_SECONDS else fmean(_calls(variant, seconds))
 
 
 def _wait_until_idle() -> None:
@@ -110,21 +101,18 @@ def _wait_until_idle() -> None:
             return
 
 
-def _calls(candidate: Candidate, seconds: float) -> list[float]:
+def _calls(variant: Variant, seconds: float) -> list[float]:
     end = time.perf_counter() + seconds
-    times = [_call(candidate)]
+    times = [_call(variant)]
     while time.perf_counter() < end:
-        times.append(_call(candidate))
+        times.append(_call(variant))
     return times
 
 
-def _call(candidate: Candidate) -> float:
-    if isinstance(candidate, Fresh):
-        run, arguments = candidate.run, (jax.block_until_ready(candidate.prepare()),)
-    else:
-        run, arguments = candidate, ()
+def _call(variant: Variant) -> float:
+    inputs = (jax.block_until_ready(variant.prepare()),) if variant.prepare else ()
     start = time.perf_counter()
-    jax.block_until_ready(run(*arguments))
+    jax.block_until_ready(variant.run(*inputs))
     return time.perf_counter() - start
 
 
@@ -134,28 +122,22 @@ def summarise(values: Sequence[float]) -> Sample:
     return Sample(middle, low, high)
 
 
-def samples(candidates: Mapping[str, Candidate]) -> dict[str, Sample]:
-    """Seconds of one call of each candidate, each of which may be of another library."""
-    return {name: summarise(values) for name, values in in_turn(candidates, AMONG_LIBRARIES).items()}
-
-
-def rates(variants: Mapping[str, Variant], effort: Effort) -> dict[str, list[float]]:
-    """Units a second of each variant, round by round."""
-    seconds = in_turn({name: variant.run for name, variant in variants.items()}, effort)
-    return {name: [variants[name].work / value for value in values] for name, values in seconds.items()}
-
-
 def ratio(first: Sequence[float], second: Sequence[float]) -> Sample:
     """The first over the second, round by round: what slowed a whole round down is in both."""
     return summarise([a / b for a, b in zip(first, second, strict=True)])
 
 
-def sweep(sizes: Iterable[int], candidates_at: Callable[[int], dict[str, Candidate]]) -> Times:
-    """Times of all candidates at growing sizes; a candidate whose call took long is not tried at a larger one."""
+def samples(variants: Mapping[str, Variant]) -> dict[str, Sample]:
+    """Seconds of one call of each variant, each of which may be of another library."""
+    return {name: summarise(values) for name, values in in_turn(variants, AMONG_LIBRARIES).items()}
+
+
+def sweep(sizes: Iterable[int], variants_at: Callable[[int], dict[str, Variant]]) -> Times:
+    """Times of all variants at growing sizes; a variant whose call took long is not tried at a larger one."""
     times: Times = {}
     for size in sizes:
         slow = {name for name, row in times.items() if list(row.values())[-1].low > LONG_SECONDS}
-        candidates = {name: call for name, call in candidates_at(size).items() if name not in slow}
-        for name, sample in samples(candidates).items():
+        variants = {name: variant for name, variant in variants_at(size).items() if name not in slow}
+        for name, sample in samples(variants).items():
             times.setdefault(name, {})[size] = sample
     return times

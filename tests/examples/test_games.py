@@ -1,0 +1,224 @@
+"""The games in one file each: Nim is Nim and plays everywhere, and Pig agrees with value iteration in plain NumPy."""
+
+import functools
+import io
+import itertools
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from rich.console import Console
+
+import muzero_jax
+from examples import pig
+from muzero_jax import agent as agents
+from muzero_jax import presets
+from muzero_jax.apps.commands import evaluate, play, train
+from muzero_jax.apps.commands.command_line import report_errors
+from muzero_jax.apps.engines.gtp import GtpSession
+from muzero_jax.apps.evaluation import exhaustive, players
+from muzero_jax.apps.play import terminal
+from muzero_jax.apps.play.position import BLACK
+from muzero_jax.apps.play.web_session import WebGame
+from muzero_jax.games.catalogue import make_notation
+from muzero_jax.games.own_game import environment_from, load_environment
+from muzero_jax.run import compilation_cache
+from muzero_jax.storage import config as configs
+from muzero_jax.storage.validation import validate
+from tests.reference.pig import hold, roll, win_probability
+
+NIM = Path(__file__).parents[2] / "examples" / "nim.py"
+LONG = "--evaluation.interval-minutes 0 --evaluation.final-games 4 --no-tensorboard".split()
+TINY = (
+    "--devices 2 --network.width 16 --search.num-simulations 4 --self-play.num-envs 8 --self-play.rollout-length 4 "
+    "--replay.replay-length 32 --replay.min-frames 8 --targets.unroll-steps 2 --targets.td-steps 4 "
+    "--optimiser.batch-size 8 --optimiser.updates-per-iteration 2 --max-iterations 6 --iterations-per-chunk 6 "
+    "--evaluation.num-simulations 4 --evaluation.mcts-simulations 2"
+).split()
+
+
+@functools.cache
+def nim():
+    return load_environment(str(NIM))
+
+
+def state_of(heaps):
+    """The position with these heaps, player 0 to move."""
+    cells = np.arange(5) < np.array(heaps)[:, None]
+    state = nim().init(jax.random.key(0))
+    return state._replace(observation=jnp.asarray(cells[:, :, None]), legal_action_mask=jnp.asarray(cells.ravel()))
+
+
+def test_the_winning_moves_of_nim_are_those_that_leave_a_nim_sum_of_0():
+    """Bouton (1901): the mover has lost exactly where the exclusive or of the heaps is 0. All 119 positions.
+
+    A move takes an object and all to its right, so action 5 h + i leaves i objects in heap h; the last object wins.
+    """
+    everyone = list(itertools.product(range(4), range(5), range(6)))[1:]
+    states = jax.tree.map(lambda *leaves: jnp.stack(leaves), *map(state_of, everyone))
+    move = jax.jit(jax.vmap(jax.vmap(nim().move, (None, 0)), (0, None)))
+    steps = jax.device_get(move(states, jnp.arange(15)))
+    after = steps.state.observation[..., 0].sum(axis=-1)
+    value = {(0, 0, 0): -1}  # for the player to move
+    for index, heaps in sorted(enumerate(everyone), key=lambda item: sum(item[1])):
+        legal = np.flatnonzero(states.legal_action_mask[index])
+        for action in legal:
+            left = [*heaps[: action // 5], action % 5, *heaps[action // 5 + 1 :]]
+            assert after[index, action].tolist() == left
+            is_won = sum(left) == 0
+            found = steps.reward[index, action], steps.discount[index, action], steps.is_last[index, action]
+            assert found == ((1, 0, True) if is_won else (0, -1, False))
+        results = {action: -value[tuple(after[index, action].tolist())] for action in legal}
+        value[heaps] = max(results.values())
+        nim_sums = {action: int(np.bitwise_xor.reduce(after[index, action])) for action in legal}
+        assert [action for action in legal if results[action] == 1] == [a for a in legal if nim_sums[a] == 0]
+        assert value[heaps] == (1 if np.bitwise_xor.reduce(heaps) else -1)
+
+
+def test_nim_is_short_and_checked_without_a_finding_and_its_preset_makes_a_run():
+    assert muzero_jax.check(NIM) == [] and len(NIM.read_text().splitlines()) <= 60
+    config = validate(presets.preset(str(NIM), None))
+    assert config.network.kind == "observation" and config.env_name == "nim"
+    assert 12 <= config.targets.td_steps <= 19, "about the twelve objects, which are the longest game"
+
+
+def test_notation_of_cells_falls_back_to_numbers_where_actions_are_no_cells():
+    moves, state = make_notation(nim()._replace(num_actions=16)), nim().init(jax.random.key(0))
+    assert [moves.write(state, action) for action in (0, 14, 15)] == ["a1", "e3", "15"]
+    assert make_notation(nim()._replace(board=None)).write(state, 3) == "3"
+
+
+@pytest.mark.slow
+def test_a_game_in_a_file_trains_and_plays_everywhere(tmp_path, monkeypatch, capsys):
+    """By the command line, from another folder; in the terminal, by GTP, in the browser, in a match, from Python."""
+    monkeypatch.setattr(compilation_cache, "enable", lambda: None)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nim.py").write_text(NIM.read_text())
+    assert report_errors(train.main, ["--env", "nim.py", *TINY, *LONG]) == 0
+    run = tmp_path / "runs" / "nim-seed0"
+    assert configs.load(run).env == str(tmp_path / "nim.py")
+    default, _ = train.choose_default(["--env", "./nim.py", "--resume", "--devices", "2"])
+    assert default.session.run_dir == "runs/nim-seed0"
+    monkeypatch.chdir("/")
+
+    position, thinker, moves = play.load(play.Arguments(run=run))
+    game = terminal.TerminalGame(position, thinker, moves, Console(file=io.StringIO(), width=100), colour=BLACK)
+    game.run(io.StringIO("b1\nhint\nquit\n"))
+    assert len(game.position.plies) == 2
+    session = GtpSession(position, thinker, moves)
+    assert session.answer("play b b1") == "= \n\n"
+    assert session.answer("showboard") == "= \n  a b c d e\n1 1 . . . .\n2 1 1 1 1 .\n3 1 1 1 1 1\n\n"
+    page = WebGame(position, thinker, moves)
+    assert page.play("b1")["board"] == "plain" and page.agent_move()["ply"] == 2
+    arguments = f"match --run {run} --opponent mcts:4 --games 4 --devices 1 --num-simulations 2 --json"
+    capsys.readouterr()
+    assert report_errors(evaluate.main, arguments.split()) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert result["games"] == 4 and result["illegal_actions"] == 0
+    (tmp_path / "nim.py").unlink()
+    assert report_errors(play.main, ["--run", str(run)]) == 2
+    assert f"cannot read {tmp_path / 'nim.py'}" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_nim_is_learned_perfectly_in_the_updates_of_a_minute(tmp_path):
+    """Every reply of every opponent is tried: as the first mover, whose win Nim is, it never loses."""
+    run = str(tmp_path / "run")
+    assert report_errors(train.main, ["--env", str(NIM), "--updates", "720", *LONG, "--run-dir", run]) == 0
+    agent = agents.load_agent(Path(run))
+    assert exhaustive.walk(nim(), players.searching(agent), agent.params, moves_first=True).losses == 0
+
+
+# --- Pig --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def exact():
+    return win_probability(pig.TARGET, pig.FACES)
+
+
+def test_the_reference_satisfies_bellmans_equation_and_both_actions_are_best_somewhere(exact):
+    possible = ~np.isnan(exact)
+    np.testing.assert_allclose(np.maximum(roll(exact), hold(exact))[possible], exact[possible], atol=1e-9)
+    assert exact[0, 0, 0] == pytest.approx(0.5416, abs=1e-4)  # it is better to begin
+    better_held = hold(exact) > roll(exact)
+    assert 100 < (better_held & possible).sum() < possible.sum() / 2
+
+
+def test_the_rules_of_pig_lead_where_the_reference_says(exact):
+    """At every position and for both players: the value of an action by the rules is that of the reference."""
+    environment = environment_from(pig.make(), "pig")
+    assert environment.discount is None and environment.chance.num_outcomes == pig.FACES
+    own, other, gain = (grid.ravel() for grid in np.indices(exact.shape))
+    keep = ~np.isnan(exact.ravel())
+    own, other, gain = own[keep], other[keep], gain[keep]
+    table = jnp.asarray(np.nan_to_num(2 * exact - 1), jnp.float32)
+
+    def value(state):
+        mine, theirs = state.points[state.current_player], state.points[1 - state.current_player]
+        index = jnp.minimum(jnp.stack([mine, theirs, state.gain]), pig.TARGET - 1)
+        return table[index[0], index[1], index[2]]
+
+    def action_value(points, gain, player, action):
+        after = environment.chance.move(pig.position(points, gain, player), action)
+        steps = jax.vmap(environment.chance.resolve, (None, 0))(after.state, jnp.arange(pig.FACES))
+        expected = (steps.reward + steps.discount * jax.vmap(value)(steps.state)).mean()
+        direct = after.discount * value(after.state)
+        return after.reward + jnp.where(after.awaits_chance, after.discount * expected, direct)
+
+    values = jax.jit(jax.vmap(jax.vmap(action_value, (None, None, None, 0)), (0, 0, 0, None)))
+    for player in (0, 1):
+        points = np.stack([own, other] if player == 0 else [other, own], axis=-1).astype(np.int32)
+        found = np.asarray(values(points, gain.astype(np.int32), np.full(len(own), player, np.int32), jnp.arange(2)))
+        np.testing.assert_allclose(found[:, pig.ROLL], 2 * roll(exact)[own, other, gain] - 1, atol=1e-5)
+        held = gain > 0
+        np.testing.assert_allclose(found[held, pig.HOLD], 2 * hold(exact)[own, other, gain][held] - 1, atol=1e-5)
+
+
+def positions_met(exact, num_games=2000, mistakes=0.3):
+    """How often each position [own, other, gain] comes in games of players who play a random move that often."""
+    best, met, generator = roll(exact) > hold(exact), np.zeros(exact.shape), np.random.default_rng(0)
+    for _ in range(num_games):
+        own = other = gain = 0
+        while own + gain < pig.TARGET:
+            met[own, other, gain] += 1
+            errs = generator.random() < mistakes and gain > 0
+            if generator.integers(2) if errs else best[own, other, gain]:
+                face = generator.integers(pig.FACES) + 1
+                own, other, gain = (other, own, 0) if face == 1 else (own, other, gain + face)
+            else:
+                own, other, gain = other, own + gain, 0
+    return met
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["rules", "learned_outcomes", "learned"])
+def test_pig_is_learned_with_every_model_of_chance(model, exact, tmp_path):
+    """Against value iteration: what a search of 64 simulations says of the opening, and what its moves lose."""
+    flags = [
+        "--updates",
+        "2500",
+        "--model",
+        model,
+        "--self-play.exploration",
+        "0.5",
+        "--run-dir",
+        str(tmp_path / "run"),
+    ]
+    assert report_errors(train.main, ["--env", "examples/pig.py", *LONG, *flags]) == 0
+    agent = agents.load_agent(tmp_path / "run")
+    met = positions_met(exact)
+    own, other, gain = np.nonzero(met)
+    points, gains = jnp.asarray(np.stack([own, other], axis=-1), jnp.int32), jnp.asarray(gain, jnp.int32)
+    states = jax.vmap(pig.position, (0, 0, None))(points, gains, jnp.int32(0))
+    own_type = type(jax.eval_shape(agent.environment.init, jax.random.key(0)))  # the file was loaded anew
+    found = jax.jit(agent.search(64))(agent.params, jax.random.key(0), agent.environment.roots(own_type(*states)))
+    chosen = np.where(found.action == pig.ROLL, roll(exact)[own, other, gain], hold(exact)[own, other, gain])
+    loss, weight = exact[own, other, gain] - chosen, met[own, other, gain]
+    errors = np.abs(np.asarray(found.value) - (2 * exact[own, other, gain] - 1))
+    assert errors[0] < 0.03  # of the opening, which is the first
+    assert np.average(errors, weights=weight) < 0.15
+    assert np.average(loss, weights=weight) < 0.01  # of a game, by a move

@@ -1,0 +1,159 @@
+"""A run becomes a file that plays as the run does, with a card, or networks as ONNX; a published result is redone."""
+
+import json
+import shutil
+from dataclasses import replace
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+
+from muzero_jax import agent as agents
+from muzero_jax import presets
+from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
+from muzero_jax.storage import agent_file
+from scripts import export_agent, export_onnx, reproduce
+from tests.reference import tiny_run, told_runs
+
+MATCH = {"wins": 6, "draws": 1, "losses": 1, "games": 8, "score": 0.8125, "ci95": [0.471, 0.951]}
+SUMMARY = {
+    "iteration": 6,
+    "strength": {"mcts:100": MATCH},
+    "totals": {"games": 1234.0, "updates": 56.0},
+    "seconds": {"self-play": 60.0, "learning": 30.0, "evaluation": 6.0, "compilation": 9.0},
+    "device": "2 CPU devices (X)",
+    "precision": "float32",
+}
+
+
+@pytest.fixture
+def exported(saved_run, tmp_path):
+    """Exports the tiny run; returns the new file and its card's text."""
+
+    def export(summary, *arguments):
+        run = shutil.copytree(saved_run, tmp_path / "run")
+        (run / "summary.json").write_text(json.dumps(summary))
+        file = tmp_path / "new folder" / "tiny.safetensors"
+        assert report_errors(export_agent.main, [str(run), "--out", str(file), *arguments]) == 0
+        return file, file.with_suffix(".md").read_text()
+
+    return export
+
+
+def test_the_file_plays_as_the_run_and_the_card_repeats_its_summary(saved_run, exported):
+    file, card = exported(SUMMARY)
+    tiny_run.assert_same(agents.load_agent(file).params, agents.load_agent(saved_run).params)
+    assert "# tiny\n\nTic-tac-toe; search plans with a learned model (MuZero)." in card
+    assert f"    python experiments/play.py --agent '{file}' --web\n" in card, "quoted, for there is a space in it"
+    assert "- seed 0, iteration 6\n- 2 CPU devices (X), float32\n- 1.5 minutes of self-play and learning" in card
+    assert "- 1,234 games, 56 updates\n- exported at commit " in card
+    assert "| mcts:100 | 81.2% | 47.1 to 95.1 | 6 / 1 / 1 |" in card and "2 simulations a move" in card
+
+
+def test_the_mean_of_agents_has_the_mean_of_each_weight_and_none_of_the_runs_scores(saved_run, exported, tmp_path):
+    run, other = agents.load_agent(saved_run), tmp_path / "other.safetensors"
+    agent_file.save(other, run.config, jax.tree.map(lambda leaf: leaf + 3.0, run.params), iteration=1)
+    file, card = exported(SUMMARY, "--average", str(other), "--average", str(saved_run))
+    wanted = jax.tree.map(lambda leaf: leaf + 1.0, run.params)
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), agents.load_agent(file).params, wanted)
+    assert f"- mean of its weights and those of other.safetensors, {saved_run.name} (--average)" in card
+    assert "81.2%" not in card and "No final matches of these weights are recorded." in card
+    assert export_agent.read_summary(saved_run, 8) == {}, "of another iteration"
+
+
+def test_weights_of_another_meaning_have_no_mean_though_they_have_the_same_shapes(saved_run):
+    run = agents.load_agent(saved_run)
+    network = replace(run.config.network, activation="gelu")
+    with pytest.raises(ValueError, match="a mean needs one network"):
+        export_agent.mean_params([run, run._replace(config=replace(run.config, network=network))])
+
+
+def test_the_command_has_the_flags_that_differ_from_the_preset():
+    preset = presets.preset("hex", 5)
+    search, optimiser = replace(preset.search, improved_value=False), replace(preset.optimiser, learning_rate=0.01)
+    other = replace(preset, minutes=None, updates=500, seed=3, model="rules", search=search, optimiser=optimiser)
+    assert export_agent.command(other).replace(" \\\n        ", " ") == (
+        "python experiments/train.py --env hex --board-size 5 --minutes None --updates 500 --model rules --seed 3 "
+        "--search.no-improved-value --optimiser.learning-rate 0.01"
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "flags", "named"),
+    [
+        (export_agent, "{run} --out x.pkl", ".safetensors"),
+        (export_agent, "{empty} --out {empty}/x.safetensors", "holds no run"),
+        (export_agent, "{run} --out {empty}/x.safetensors --average agent:tic_tac_toe", "a mean needs one network"),
+        (export_onnx, "agent:hex_5x5_rules --out {empty}/out", "choose a learned model"),
+    ],
+)
+def test_what_cannot_be_exported_is_one_sentence(command, flags, named, saved_run, tmp_path, capsys):
+    assert report_errors(command.main, flags.format(run=saved_run, empty=tmp_path).split()) == EXIT_ERROR
+    assert named in capsys.readouterr().err and not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["hex_5x5", "connect_four"])
+def test_the_onnx_files_say_what_the_search_sees(name, tmp_path):
+    """Wherever jax2onnx is installed (docs/play.md)."""
+    pytest.importorskip("jax2onnx", reason="it needs an environment of its own")
+    onnxruntime = pytest.importorskip("onnxruntime")
+    assert export_onnx.main([f"agent:{name}", "--out", str(tmp_path)]) == 0
+    agent = export_onnx.load(f"agent:{name}")
+    environment = agent.environment
+    state, embedding = environment.init(jax.random.key(0)), None
+    for action in range(4):
+        asked = {"observation": np.asarray(state.observation, np.float32)[None]}
+        for file, (function, inputs, outputs) in export_onnx.networks(agent).items():
+            if file == "recurrent":
+                asked = {"parent": embedding, "action": np.array([action], np.int32)}
+            session = onnxruntime.InferenceSession(tmp_path / f"{file}.onnx")
+            found, ours = session.run(list(outputs), asked), function(*(asked[name] for name in inputs))
+            for array, wanted in zip(found, ours, strict=True):
+                np.testing.assert_allclose(array, wanted, atol=2e-4)
+            embedding = np.asarray(ours[outputs.index("embedding")])
+        state = environment.move(state, jax.numpy.int32(action)).state
+
+
+# --- results ----------------------------------------------------------------------------------------------------------
+
+STUDY = {"flags": "--env hex", "groups": {"learned": "", "rules": "--model rules"}, "seeds": [0, 1]}
+
+
+@pytest.fixture
+def redo(tmp_path, monkeypatch):
+    """Calls the command on a study; runs score what `redo.finals` says by seed, and `redo.trained` has their flags."""
+    monkeypatch.setattr(reproduce, "RESULTS", tmp_path / "results")
+    (tmp_path / "results" / "small").mkdir(parents=True)
+    (tmp_path / "results" / "small" / "study.json").write_text(json.dumps(STUDY))
+
+    def call(runs, *flags):
+        return report_errors(reproduce.main, ["small", "--runs", str(tmp_path / runs), *flags])
+
+    def train(flags, seed, run_dir):
+        call.trained.append((*flags, seed))
+        told_runs.tell(run_dir, [0.2, 0.3], seed=seed, final=call.finals[seed])
+
+    monkeypatch.setattr(reproduce, "train", train)
+    call.finals, call.trained = {0: 0.4, 1: 0.6}, []
+    return call
+
+
+def test_a_result_is_recorded_verified_and_compared_with_new_runs(redo, tmp_path, capsys):
+    assert redo("runs", "--verify") == 2, "not recorded yet"
+    assert redo("runs", "--record") == 0 == redo("runs", "--verify")
+    own = [("--env", "hex"), ("--env", "hex", "--model", "rules")]
+    assert redo.trained == [(*flags, seed) for flags in own for seed in (0, 1)]
+    assert redo("runs") == 0 and len(redo.trained) == 4, "runs that have ended are not trained again"
+    redo.finals.update({0: 0.5, 1: 0.5})
+    assert redo("again", "--groups", "rules", "--seeds", "1") == 0 and len(redo.trained) == 5
+    assert "rules, mcts:1000: 50.0% lies inside [" in capsys.readouterr().out
+    redo("narrow", "--record")
+    redo.finals.update({0: 0.9, 1: 0.9})
+    assert redo("third") == 1
+    assert redo("runs", "--groups", "none") == 2 == redo("runs", "--record", "--seeds", "1")
+    scores = tmp_path / "results" / "small" / "scores.csv"
+    scores.write_text(scores.read_text().replace("0.5,True", "0.9,True"))
+    assert redo("runs", "--verify") == 1
+    assert "changed since they were recorded: scores.csv, the table" in capsys.readouterr().out
