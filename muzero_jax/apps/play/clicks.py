@@ -7,11 +7,21 @@ move gets a button, so that any game can be played with a mouse, whatever board 
 import numpy as np
 from jaxtyping import Int
 
+from muzero_jax.apps.play.position import Position
 from muzero_jax.games.layout import cells_first
 from muzero_jax.games.view import CHESS, COLUMNS, POINTS
 
 TWO_CLICKS = (CHESS, POINTS)
 NO_ACTION = -1
+
+
+def action_cells(position: Position) -> Int[np.ndarray, " A"]:
+    """The cell of the drawn board in which each action lies, row by row; -1 for none or where nobody said."""
+    page, board = position.game.view.page, position.environment.board
+    shape, num_actions = (len(position.squares), len(position.squares[0])), position.environment.num_actions
+    if board is not None and board.shape == shape:
+        return known_location(page, shape, np.asarray(board.action_location))
+    return np.full(num_actions, -1) if page is None else known_location(page, shape, cells_first(shape, num_actions))
 
 
 def known_location(page: str | None, shape: tuple[int, int], location: Int[np.ndarray, " A"]) -> Int[np.ndarray, " A"]:
@@ -36,7 +46,7 @@ def clicked_actions(
     num_cells = shape[0] * shape[1]
     num_places = shape[1] if page == COLUMNS else num_cells
     single = np.full(num_places, NO_ACTION)
-    if page not in (None, *TWO_CLICKS):
+    if page not in TWO_CLICKS:
         known = known_location(page, shape, location)
         (on_board,) = np.nonzero(known >= 0)
         places = known[on_board] % num_places
