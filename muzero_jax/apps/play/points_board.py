@@ -10,9 +10,9 @@ from itertools import takewhile
 
 from muzero_jax.apps.play import shapes
 from muzero_jax.apps.play.boards import Board, Ends
-from muzero_jax.apps.play.overlay import NOTHING, Note, Overlay
+from muzero_jax.apps.play.overlay import NOTHING, Overlay
 from muzero_jax.apps.play.position import Position
-from muzero_jax.apps.play.shapes import UNIT, Point, element
+from muzero_jax.apps.play.shapes import Point
 from muzero_jax.games.notation import Notation
 from muzero_jax.games.view import Cell
 
@@ -28,6 +28,9 @@ FROM_TO = re.compile(r"(bar|\d+)/(off|\d+)")
 class Points(Board):
     """A position of backgammon; the person's home is below, on the right, and points are numbered as they count."""
 
+    captions = []  # the dice are drawn  # type: ignore
+    bounds = (-0.75, -0.85, COLUMNS - 0.2, BOTTOM + 0.85)  # type: ignore
+
     def __init__(self, position: Position, notation: Notation, overlay: Overlay = NOTHING, seat: int | None = None):
         super().__init__(position, notation, overlay, seat)
         assert self.view.checkers is not None
@@ -36,32 +39,16 @@ class Points(Board):
         self.viewer = seat or 0
         self.counts = position.colour_to_move if seat is None else seat
 
-    @property
-    def bounds(self) -> tuple[float, float, float, float]:
-        """The frame."""
-        return -0.75 * UNIT, -0.85 * UNIT, (COLUMNS - 0.2) * UNIT, (BOTTOM + 0.85) * UNIT
-
-    @property
-    def captions(self) -> list[str]:
-        """The dice are drawn."""
-        return []
-
     def centre(self, cell: Cell, depth: float = 2) -> Point:
         """Where a checker lies, the edge being at depth 0."""
         reach = 0.5 + 2 * RADIUS * depth
-        return cell[1] * UNIT, (reach if cell[0] == 0 else BOTTOM - reach) * UNIT
+        return cell[1], reach if cell[0] == 0 else BOTTOM - reach
 
-    def drawn(self, cell: Cell) -> Cell:
-        """Cells are those of the drawing."""
-        return cell
-
-    def cell_of(self, action: int) -> Cell | None:
-        """Two clicks name a move."""
-        return None
-
-    def clicked(self) -> dict[Cell, int]:
-        """Two clicks name a move."""
-        return {}
+    def outline(self, cell: Cell, inset: float = 0.0) -> str:
+        """The path around a place."""
+        left, right, half = cell[1] - 0.5, cell[1] + 0.5, MIDDLE - 0.6
+        top, low = (0.0, half) if cell[0] == 0 else (BOTTOM - half, BOTTOM)
+        return shapes.outline([(left, top), (right, top), (right, low), (left, low)])
 
     def place(self, name: str, side: int) -> Cell:
         """The cell of a place, "13", "bar" or "off", as `side` counts."""
@@ -72,28 +59,38 @@ class Points(Board):
         column = point - 13 if point > 12 else 12 - point
         return int(point <= 12), column + (column >= BAR)
 
-    def point(self, cell: Cell) -> int:
-        """The number of a point as the viewer counts."""
+    def point(self, cell: Cell, side: int) -> int:
+        """The number of a point as `side` counts."""
         index = cell[1] - (cell[1] > BAR)
-        return 13 + index if cell[0] == 0 else 12 - index
+        number = 13 + index if cell[0] == 0 else 12 - index
+        return number if side == self.viewer else 25 - number
 
     def name(self, cell: Cell) -> str:
         """A place by the numbers of the one who counts; the far bar and home are the other side's."""
         if cell[1] in (BAR, HOME):
             return ("their " if cell[0] == 0 else "") + ("bar" if cell[1] == BAR else "off")
-        return str(self.point(cell) if self.counts == self.viewer else 25 - self.point(cell))
+        return str(self.point(cell, self.counts))
 
     def held(self, cell: Cell) -> tuple[int, int]:
         """How many checkers lie in a cell, and whose."""
         owner = self.viewer if cell[0] == 1 else 1 - self.viewer
         if cell[1] in (BAR, HOME):
             return (self.checkers.bar if cell[1] == BAR else self.checkers.off)[owner], owner
-        count = self.checkers.points[(25 - self.point(cell) if self.viewer else self.point(cell)) - 1]
+        count = self.checkers.points[self.point(cell, 0) - 1]
         return abs(count), int(count < 0)
+
+    def top(self, cell: Cell, more: int) -> Point:
+        """The middle of the last checker in a cell, or `more` places beyond it; a home's is its middle."""
+        depth = 2 if cell[1] == HOME else max(0, min(self.held(cell)[0] - 1 + more, MOST_DRAWN - 1))
+        return self.centre(cell, depth)
+
+    def cell_of(self, action: int) -> Cell | None:
+        """None, because two clicks name a move."""
+        return None
 
     def ends(self, action: int) -> Ends | None:
         """Where a move of the side to move begins and ends."""
-        return self._ends(self.notation.write(self.position.state, action), self.position.colour_to_move)
+        return self._ends(self.write(action), self.position.colour_to_move)
 
     def _ends(self, text: str, side: int) -> Ends | None:
         found = FROM_TO.match(text)
@@ -101,108 +98,73 @@ class Points(Board):
 
     def ground(self) -> str:
         """The wood and the triangles."""
-        frame = {"x": -0.7 * UNIT, "y": -0.8 * UNIT, "width": (COLUMNS + 0.45) * UNIT, "height": (BOTTOM + 1.6) * UNIT}
-        parts = [element("rect", class_="frame", rx=10, **frame)]
-        for x, width, y, height, class_ in (
-            (-0.5, 6, 0, BOTTOM, "field"),
-            (6.5, 6, 0, BOTTOM, "field"),
-            (HOME - 0.44, 0.88, 0, 4.85, "slot"),
-            (HOME - 0.44, 0.88, BOTTOM - 4.85, 4.85, "slot"),
-        ):
-            place = {"x": x * UNIT, "y": y * UNIT, "width": width * UNIT, "height": height * UNIT}
-            parts.append(element("rect", class_=class_, **place))
+        parts = [shapes.box(-0.7, -0.8, COLUMNS + 0.45, BOTTOM + 1.6, "frame", 0.25)]
+        parts += [shapes.box(left, 0, 6, BOTTOM, "field") for left in (-0.5, 6.5)]
+        parts += [shapes.box(HOME - 0.44, top, 0.88, 4.85, "slot") for top in (0, BOTTOM - 4.85)]
         for odd, class_ in enumerate(("point", "point odd")):
-            points = [c for c in self.every() if c[1] not in (BAR, HOME) and sum(c) % 2 == odd]
-            parts.append(element("path", class_=class_, d="".join(map(self._triangle, points))))
+            points = [cell for cell in self.every if cell[1] not in (BAR, HOME) and sum(cell) % 2 == odd]
+            parts.append(shapes.path(class_, "".join(map(self._triangle, points))))
         return "".join(parts)
 
     def _triangle(self, cell: Cell) -> str:
         edge, tip = (0.0, LONG) if cell[0] == 0 else (BOTTOM, BOTTOM - LONG)
-        corners = [(-0.48, edge), (0.0, tip), (0.48, edge)]
-        return shapes.outline([((cell[1] + x) * UNIT, y * UNIT) for x, y in corners])
+        return shapes.outline([(cell[1] - 0.48, edge), (cell[1], tip), (cell[1] + 0.48, edge)])
 
     def above(self) -> str:
         """Numbers of the points, checkers, dice, the last turn, and what the overlay says."""
-        parts = [part for cell in self.every() for part in self._stack(cell)]
-        parts += self._dice() if not self.position.is_over else []
-        parts += self._last_turn()
-        strongest, ends = self.strongest()
-        for action, note in strongest.items():
-            parts.append(self.arrow(action, note, *ends[action]))
-            x, y = self.top(ends[action][1], 1)
-            at = (x, y + (0.62 if ends[action][1][0] == 0 else -0.62) * UNIT)  # beyond the checkers, which would hide it
-            parts.append(shapes.text(note.text, at, "number", 0.42 * UNIT))
+        parts = [part for cell in self.every for part in self._stack(cell)]
+        parts += [*([] if self.position.is_over else self._dice()), *self._last_turn()]
+        for action, (note, (start, end)) in self.strongest().items():
+            x, y = self.top(end, 1)
+            parts.append(self.arrow(action, note, self.top(start, 0), (x, y)))
+            beyond = y + (0.62 if end[0] == 0 else -0.62)  # where no checker hides it
+            parts.append(shapes.text(note.text, (x, beyond), "number", 0.42))
         return "".join(parts)
 
     def _stack(self, cell: Cell) -> Iterator[str]:
         """A place's number and the checkers on it; those that are home lie on their edges."""
         count, owner = self.held(cell)
-        ink = self.view.inks[owner]
+        class_ = f"stone {self.view.inks[owner]}"
         if cell[1] == HOME:
             for index in range(count):
                 y = 0.1 + 0.31 * index if cell[0] == 0 else BOTTOM - 0.41 - 0.31 * index
-                place = {"x": (HOME - 0.38) * UNIT, "y": y * UNIT, "width": 0.76 * UNIT, "height": 0.28 * UNIT}
-                yield element("rect", class_=f"stone {ink}", rx=3, **place)
+                yield shapes.box(HOME - 0.38, y, 0.76, 0.28, class_, 0.08)
             return
         if cell[1] != BAR:
-            at = cell[1] * UNIT, (-0.4 if cell[0] == 0 else BOTTOM + 0.4) * UNIT
-            yield shapes.text(self.name(cell), at, "label", 0.5 * UNIT)
-        for depth in range(min(count, MOST_DRAWN)):
-            yield shapes.circle(self.centre(cell, depth), RADIUS * UNIT, f"stone {ink}")
+            yield shapes.text(self.name(cell), (cell[1], -0.4 if cell[0] == 0 else BOTTOM + 0.4), "label", 0.5)
+        yield from (shapes.circle(self.centre(cell, i), RADIUS, class_) for i in range(min(count, MOST_DRAWN)))
         if count > MOST_DRAWN:
-            yield shapes.text(str(count), self.centre(cell, MOST_DRAWN - 1), f"count {ink}", 0.5 * UNIT)
+            yield shapes.text(str(count), self.top(cell, 0), "count", 0.5)
 
     def _dice(self) -> Iterator[str]:
         """The mover's dice, on their half; one that is played is pale."""
-        middle = 9.5 if self.position.colour_to_move == self.viewer else 2.5
-        ink = self.view.inks[self.position.colour_to_move]
-        for index, (die, is_left) in enumerate(self.checkers.dice):
-            x, y = middle + 1.1 * (index - (len(self.checkers.dice) - 1) / 2), MIDDLE
-            place = {"x": (x - 0.45) * UNIT, "y": (y - 0.45) * UNIT, "width": 0.9 * UNIT, "height": 0.9 * UNIT}
-            box = element("rect", class_=ink, rx=6, **place)
-            spots = [((x + 0.25 * (at % 3 - 1)) * UNIT, (y + 0.25 * (at // 3 - 1)) * UNIT) for at in SPOTS[die - 1]]
-            said = {"role": "img", "aria_label": f"die {die}{'' if is_left else ', played'}"}
-            content = box + "".join(shapes.circle(spot, 3.4, "spot") for spot in spots)
-            yield element("g", content, class_="die" if is_left else "die played", **said)
+        dice, mover = self.checkers.dice, self.position.colour_to_move
+        for index, (die, is_left) in enumerate(dice):
+            x = (9.5 if mover == self.viewer else 2.5) + 1.1 * (index - (len(dice) - 1) / 2)
+            spots = [(x + 0.25 * (at % 3 - 1), MIDDLE + 0.25 * (at // 3 - 1)) for at in SPOTS[die - 1]]
+            parts = [shapes.box(x - 0.45, MIDDLE - 0.45, 0.9, 0.9, self.view.inks[mover], 0.16)]
+            parts += [shapes.circle(spot, 0.085, "spot") for spot in spots]
+            class_, said = ("die", f"die {die}") if is_left else ("die played", f"die {die}, played")
+            yield shapes.element("g", "".join(parts), class_, role="img", aria_label=said)
 
     def _last_turn(self) -> Iterator[str]:
         """Arrows for the moves of the last turn, or of this one as far as it goes."""
         plies = self.position.plies
-        turn = list(takewhile(lambda ply: ply.colour == plies[-1].colour, reversed(plies)))
-        for index, ply in enumerate(reversed(turn), start=len(plies) - len(turn)):
-            before = plies[index - 1].state if index else self.position.start
+        turn = len(list(takewhile(lambda ply: ply.colour == plies[-1].colour, reversed(plies))))
+        states = [self.position.start, *(ply.state for ply in plies)]
+        for ply, before in list(zip(plies, states, strict=False))[len(plies) - turn :]:
             if ends := self._ends(self.notation.write(before, ply.action), ply.colour):
                 yield shapes.arrow(self.top(ends[0], 1), self.top(ends[1], 0), 0.1, "last-move")
 
-    def top(self, cell: Cell, more: int) -> Point:
-        """The middle of the last checker in a cell, or `more` places beyond it; a home's is its middle."""
-        depth = 2 if cell[1] == HOME else max(0, min(self.held(cell)[0] - 1 + more, MOST_DRAWN - 1))
-        return self.centre(cell, depth)
-
-    def arrow(self, action: int, note: Note, start: Cell, end: Cell) -> str:
-        """From the checker that moves to where it would lie."""
-        kind = "of-choice" if action == self.overlay.choice else ""
-        return shapes.arrow(self.top(start, 0), self.top(end, 1), note.strength, kind)
-
     def cells(self) -> Iterator[str]:
         """The places, and a rim around the checkers that can move."""
-        strongest, ends = self.strongest()
-        notes = {ends[action][1]: note.text for action, note in strongest.items() if note.text}
+        notes = {ends[1]: note.text for note, ends in self.strongest().values() if note.text}
         starts = {ends[0] for ends in map(self.ends, self.position.legal_actions()) if ends}
-        for cell in self.every():
+        for cell in self.every:
+            (count, owner), name, note = self.held(cell), self.name(cell), notes.get(cell)
+            colour, place = self.view.colours[owner], {BAR: "bar", HOME: "home"}.get(cell[1])
+            said = [f"{colour}'s {place}" if place else f"point {name}", f"{count} of {colour}" if count else "empty"]
+            label = ", ".join([*said, *([f"agent: {note}"] if note else [])])
             if cell in starts:
-                yield shapes.circle(self.centre(cell, min(self.held(cell)[0], MOST_DRAWN) - 1), RADIUS * UNIT, "movable")
-            top, height = (0.0, MIDDLE - 0.6) if cell[0] == 0 else (MIDDLE + 0.6, BOTTOM - MIDDLE - 0.6)
-            left, right = (cell[1] - 0.5) * UNIT, (cell[1] + 0.5) * UNIT
-            corners = [(left, y) for y in (top * UNIT, (top + height) * UNIT)] + [(right, (top + height) * UNIT)]
-            outline, name = shapes.outline([*corners, (right, top * UNIT)]), self.name(cell)
-            note = notes.get(cell)
-            yield self.cell(cell, name, outline, self._said(cell, note), None, f"to {name}: {note}" if note else None)
-
-    def _said(self, cell: Cell, note: str | None) -> str:
-        """A place and what it holds, in words."""
-        (count, owner), name = self.held(cell), self.name(cell).split()[-1]
-        place = {"bar": "bar", "off": "home"}.get(name)
-        colour = self.view.colours[owner]
-        parts = [f"{colour}'s {place}" if place else f"point {name}", f"{count} of {colour}" if count else "empty"]
-        return ", ".join([*parts, *([f"agent: {note}"] if note else [])])
+                yield shapes.circle(self.top(cell, 0), RADIUS, "movable")
+            yield self.cell(cell, self.outline(cell), label, None, f"to {name}: {note}" if note else None)

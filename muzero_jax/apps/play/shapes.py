@@ -1,11 +1,12 @@
-"""Shapes in SVG, from which boards are drawn: a cell is `UNIT` wide, and a colour is a class, as web/board.css has it."""
+"""Shapes in SVG, of which boards are made. Lengths are in cells; a colour is a class of web/board.css."""
 
 from html import escape
 from math import cos, hypot, pi, sin, sqrt
 
 UNIT = 40
+"""SVG's units in a cell."""
 ROW = sqrt(3) / 2
-"""The distance of two rows of hexagons, in cells."""
+"""The distance of two rows of hexagons."""
 
 Point = tuple[float, float]
 
@@ -24,64 +25,80 @@ CHESS_PIECES = {
 """Silhouettes in a box of 45, drawn for this project."""
 
 
-def element(name: str, content: str = "", **attributes: str | float | None) -> str:
-    """One element; `class_` and `font_size` are written class and font-size, and None is left out."""
-    written = "".join(
-        f' {key.rstrip("_").replace("_", "-")}="{value(given)}"' for key, given in attributes.items() if given is not None
-    )
+def element(name: str, content: str = "", class_: str = "", **attributes: str | float | None) -> str:
+    """One element; `font_size` is written font-size, and what is None or empty is left out."""
+    given = {"class": class_ or None} | {key.replace("_", "-"): value for key, value in attributes.items()}
+    written = "".join(f' {key}="{escape(_number(value))}"' for key, value in given.items() if value is not None)
     return f"<{name}{written}>{content}</{name}>" if content else f"<{name}{written}/>"
 
 
-def value(given: str | float) -> str:
-    """An attribute's value: numbers to two places, text without what would end it."""
-    return escape(given) if isinstance(given, str) else f"{round(given, 2) + 0.0:g}"
+def _number(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{round(value, 2) + 0.0:g}"
 
 
-def text(content: str, at: Point, class_: str, size: float | None = None) -> str:
+def length(cells: float) -> str:
+    """A length as it is written."""
+    return _number(cells * UNIT)
+
+
+def text(content: str, at: Point, class_: str, size: float) -> str:
     """A text around a point."""
-    return element("text", escape(content), class_=class_, x=at[0], y=at[1], dy=".35em", font_size=size)
+    x, y = map(length, at)
+    return element("text", escape(content), class_, x=x, y=y, dy=".35em", font_size=length(size))
 
 
 def circle(at: Point, radius: float, class_: str, opacity: float | None = None) -> str:
     """A disc or a ring."""
-    return element("circle", class_=class_, cx=at[0], cy=at[1], r=radius, fill_opacity=opacity)
+    x, y = map(length, at)
+    return element("circle", "", class_, cx=x, cy=y, r=length(radius), fill_opacity=opacity)
 
 
-def outline(points: list[Point]) -> str:
+def box(x: float, y: float, width: float, height: float, class_: str, rounding: float = 0.0) -> str:
+    """A rectangle by its upper left corner."""
+    sides = {"x": x, "y": y, "width": width, "height": height, "rx": rounding}
+    return element("rect", "", class_, **{side: length(cells) for side, cells in sides.items()})
+
+
+def path(class_: str, d: str, **attributes: str | float | None) -> str:
+    """A path."""
+    return element("path", "", class_, d=d, **attributes)
+
+
+def outline(points: list[Point], end: str = "z") -> str:
     """The path around a polygon."""
-    return "M" + "L".join(f"{value(x)} {value(y)}" for x, y in points) + "z"
+    return "M" + "L".join(f"{length(x)} {length(y)}" for x, y in points) + end
 
 
-def square(at: Point, half: float) -> list[Point]:
-    """The corners of a square."""
-    x, y = at
-    return [(x - half, y - half), (x + half, y - half), (x + half, y + half), (x - half, y + half)]
+def square(at: Point, inset: float = 0.0) -> list[Point]:
+    """The corners of a square cell, or of what lies `inset` within it."""
+    half = 0.5 - inset
+    return [(at[0] + x * half, at[1] + y * half) for x, y in ((-1, -1), (1, -1), (1, 1), (-1, 1))]
 
 
-def hexagon(at: Point, scale: float = 1.0) -> list[Point]:
+def hexagon(at: Point, inset: float = 0.0) -> list[Point]:
     """The corners of a cell of Hex from the top one clockwise; it stands on a corner and is one cell wide."""
-    radius = scale * UNIT / sqrt(3)
+    radius = (1 - inset) / sqrt(3)
     angles = [pi / 3 * index - pi / 2 for index in range(6)]
     return [(at[0] + radius * cos(angle), at[1] + radius * sin(angle)) for angle in angles]
 
 
 def chess_piece(letter: str, at: Point) -> str:
     """A piece; white's have capital letters."""
-    place = f"translate({value(at[0] - 0.46 * UNIT)} {value(at[1] - 0.48 * UNIT)}) scale({value(0.0206 * UNIT)})"
+    place = f"translate({length(at[0] - 0.46)} {length(at[1] - 0.48)}) scale({0.0206 * UNIT:g})"
     kind = "white" if letter.isupper() else "black"
-    return element("path", class_=f"piece {kind}", d=CHESS_PIECES[letter.lower()], transform=place)
+    return path(f"piece {kind}", CHESS_PIECES[letter.lower()], transform=place)
 
 
 def arrow(start: Point, end: Point, strength: float, class_: str = "") -> str:
-    """An arrow, the stronger the thicker; `of-choice` stands out."""
+    """An arrow, the stronger the thicker; one with a class of its own stands out."""
     (x, y), (u, v) = start, end
-    length = hypot(u - x, v - y) or 1.0
-    a, b = (u - x) / length, (v - y) / length
-    width = (0.05 + 0.13 * strength) * UNIT
-    head = 0.16 * UNIT + width
-    s, t = u - a * (head + 4), v - b * (head + 4)
-    tip = [(s + a * head, t + b * head), (s - b * head * 0.6, t + a * head * 0.6), (s + b * head * 0.6, t - a * head * 0.6)]
+    whole = hypot(u - x, v - y) or 1.0
+    a, b = (u - x) / whole, (v - y) / whole
+    width = 0.05 + 0.13 * strength
+    head = 0.16 + width
+    s, t = u - a * (head + 0.1), v - b * (head + 0.1)
+    across, along = -0.6 * b * head, 0.6 * a * head
+    tip = [(s + a * head, t + b * head), (s + across, t + along), (s - across, t - along)]
     opacity = 0.9 if class_ else 0.35 + 0.55 * strength
-    line = f"M{value(x)} {value(y)}L{value(s)} {value(t)}"
-    shaft = element("path", class_=f"arrow {class_}".strip(), d=line, stroke_width=width, opacity=opacity)
-    return shaft + element("path", class_=f"arrow-head {class_}".strip(), d=outline(tip), opacity=opacity)
+    shaft = path(f"arrow {class_}".strip(), outline([start, (s, t)], ""), stroke_width=length(width), opacity=opacity)
+    return shaft + path(f"arrow-head {class_}".strip(), outline(tip), opacity=opacity)

@@ -29,23 +29,8 @@ HOST = "127.0.0.1"
 OWN_NAMES = re.compile(r"(127\.0\.0\.1|localhost)(:[0-9]{1,5})?", re.IGNORECASE)
 """The names that this machine may have in a Host header; a page of another site would name its own."""
 PAGE = Path(__file__).parent / "web"
-FILES = {"index.html": "text/html", "style.css": "text/css"} | dict.fromkeys(
-    (
-        "app.js",
-        "ask.js",
-        "board.js",
-        "chess.js",
-        "hex.js",
-        "memory.js",
-        "pad.js",
-        "points.js",
-        "svg.js",
-        "thoughts.js",
-        "tiles.js",
-        "tip.js",
-    ),
-    "text/javascript",
-)
+KINDS = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+FILES = {path.name: KINDS[path.suffix] for path in sorted(PAGE.iterdir())}
 MOST_BYTES = 10_000
 """The longest order that is read; the page sends none so long."""
 
@@ -99,11 +84,12 @@ def make_app(game: WebGame) -> Starlette:
 
 
 ORDERS: dict[str, dict[str, type]] = {
-    "play": {"move": str, "ply": int},
-    "agent-move": {"num_simulations": int, "ply": int},
-    "analysis": {"num_simulations": int, "ply": int},
-    "undo": {"colour": int},
-    "new": {},
+    "play": {"move": str, "ply": int, "seat": int},
+    "agent-move": {"num_simulations": int, "ply": int, "seat": int},
+    "analysis": {"num_simulations": int, "ply": int, "seat": int, "overlay": str},
+    "undo": {"colour": int, "seat": int},
+    "new": {"seat": int},
+    "look": {"seat": int},
 }
 """The orders that may be posted under `/api`, with their fields; `WebGame`'s methods of that name."""
 
