@@ -17,6 +17,7 @@ from muzero_jax.apps.play.boards import Board
 from muzero_jax.apps.play.overlay import Overlay
 from muzero_jax.apps.play.points_board import Points
 from muzero_jax.apps.play.position import Position
+from muzero_jax.apps.play.shapes import Length
 from muzero_jax.apps.play.tiles_board import Tiles
 from muzero_jax.games.notation import Notation
 from muzero_jax.games.view import POINTS, TILES, Cell
@@ -32,8 +33,8 @@ class BoardPicture(NamedTuple):
     """A drawing; a notebook shows it."""
 
     svg: str
-    width: float
-    height: float
+    width: Length
+    height: Length
     ground: str = ""  # the part that is alike in all pictures of a game, in SVG; it lies below `above`
     above: str = ""
 
@@ -76,7 +77,7 @@ def draw(
     return framed("\n".join([placed(board.above()), *lines]), width, height, placed(board.ground()))
 
 
-def place_of(board: Board, cell: Cell) -> dict[str, float]:
+def place_of(board: Board, cell: Cell) -> dict[str, Length]:
     """Where a cell lies in the picture of a board without a title, in pixels."""
     (x, y), (left, top, _, _) = board.centre(cell), board.bounds
     return {
@@ -104,7 +105,7 @@ def side_by_side(*pictures: BoardPicture) -> BoardPicture:
     return framed("\n".join(parts), left - GAP, max(picture.height for picture in pictures))
 
 
-def framed(above: str, width: float, height: float, ground: str = "", style: str = "") -> BoardPicture:
+def framed(above: str, width: Length, height: Length, ground: str = "", style: str = "") -> BoardPicture:
     """A picture of this size, on white, of what `above` draws in SVG over `ground`."""
     paper = '<rect width="100%" height="100%" fill="white"/>'
     content = f"\n<style>{_light_style()}{style}</style>\n{paper}\n{ground}\n{above}\n"

@@ -14,7 +14,7 @@ from muzero_jax.apps.play.clicks import TWO_CLICKS, action_cells, clicked_action
 from muzero_jax.apps.play.drawing import captions
 from muzero_jax.apps.play.overlay import NOTHING, Note, Overlay
 from muzero_jax.apps.play.position import RESIGN, Position
-from muzero_jax.apps.play.shapes import ROW, Point
+from muzero_jax.apps.play.shapes import ROW, Length, Point
 from muzero_jax.games.notation import Notation
 from muzero_jax.games.view import CHESS, COLUMNS, EMPTY, FIRST, SECOND, Cell
 
@@ -60,7 +60,7 @@ class Board:
     # --- where things lie ---------------------------------------------------------------------------------------------
 
     @property
-    def bounds(self) -> tuple[float, float, float, float]:
+    def bounds(self) -> tuple[Length, Length, Length, Length]:
         """Left, top, right and bottom."""
         bottom = 0.7 * len(self.captions)
         if self.is_hex:
@@ -88,7 +88,7 @@ class Board:
         row, column = self.drawn(cell)
         return (column + row / 2, row * ROW) if self.is_hex else (column, row)
 
-    def outline(self, cell: Cell, inset: float = 0.0) -> str:
+    def outline(self, cell: Cell, inset: Length = 0.0) -> str:
         """The path around a cell, or around what lies `inset` within it."""
         return shapes.outline((shapes.hexagon if self.is_hex else shapes.square)(self.centre(cell), inset))
 
@@ -199,7 +199,7 @@ class Board:
             (one, (self.width - 0.35, -0.92), "start"),
             (one, (bottom / 2 + right / 2, bottom * ROW + 0.98), ""),
             (other, (middle[0] - 1.3, middle[1]), "end"),
-            (other, (self.width - 0.2 + middle[0], middle[1]), "start"),
+            (other, (self.width - 0.2 + (self.height // 2) / 2, middle[1]), "start"),
         ):
             parts.append(shapes.text(name, at, f"edge-name {side}", size))
         return parts

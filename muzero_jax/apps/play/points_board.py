@@ -12,7 +12,7 @@ from muzero_jax.apps.play import shapes
 from muzero_jax.apps.play.boards import Board, Ends
 from muzero_jax.apps.play.overlay import NOTHING, Overlay
 from muzero_jax.apps.play.position import Position
-from muzero_jax.apps.play.shapes import Point
+from muzero_jax.apps.play.shapes import Length, Point
 from muzero_jax.games.notation import Notation
 from muzero_jax.games.view import Cell
 
@@ -39,12 +39,12 @@ class Points(Board):
         self.viewer = seat or 0
         self.counts = position.colour_to_move if seat is None else seat
 
-    def centre(self, cell: Cell, depth: float = 2) -> Point:
+    def centre(self, cell: Cell, depth: Length = 2) -> Point:
         """Where a checker lies, the edge being at depth 0."""
         reach = 0.5 + 2 * RADIUS * depth
         return cell[1], reach if cell[0] == 0 else BOTTOM - reach
 
-    def outline(self, cell: Cell, inset: float = 0.0) -> str:
+    def outline(self, cell: Cell, inset: Length = 0.0) -> str:
         """The path around a place."""
         left, right, half = cell[1] - 0.5, cell[1] + 0.5, MIDDLE - 0.6
         top, low = (0.0, half) if cell[0] == 0 else (BOTTOM - half, BOTTOM)

@@ -8,7 +8,8 @@ UNIT = 40
 ROW = sqrt(3) / 2
 """The distance of two rows of hexagons."""
 
-Point = tuple[float, float]
+Length = int | float
+Point = tuple[Length, Length]
 
 CHESS_PIECES = {
     "p": "M22.5 9a6 6 0 0 1 4 10.4c3.6 2.2 4 6 3.4 9.6h-14.8c-.6-3.6-.2-7.4 3.4-9.6a6 6 0 0 1 4-10.4z"
@@ -25,41 +26,41 @@ CHESS_PIECES = {
 """Silhouettes in a box of 45, drawn for this project."""
 
 
-def element(name: str, content: str = "", class_: str = "", **attributes: str | float | None) -> str:
+def element(name: str, content: str = "", class_: str = "", **attributes: str | Length | None) -> str:
     """One element; `font_size` is written font-size, and what is None or empty is left out."""
     given = {"class": class_ or None} | {key.replace("_", "-"): value for key, value in attributes.items()}
     written = "".join(f' {key}="{escape(_number(value))}"' for key, value in given.items() if value is not None)
     return f"<{name}{written}>{content}</{name}>" if content else f"<{name}{written}/>"
 
 
-def _number(value: str | float) -> str:
+def _number(value: str | Length) -> str:
     return value if isinstance(value, str) else f"{round(value, 2) + 0.0:g}"
 
 
-def length(cells: float) -> str:
+def length(cells: Length) -> str:
     """A length as it is written."""
     return _number(cells * UNIT)
 
 
-def text(content: str, at: Point, class_: str, size: float) -> str:
+def text(content: str, at: Point, class_: str, size: Length) -> str:
     """A text around a point."""
     x, y = map(length, at)
     return element("text", escape(content), class_, x=x, y=y, dy=".35em", font_size=length(size))
 
 
-def circle(at: Point, radius: float, class_: str, opacity: float | None = None) -> str:
+def circle(at: Point, radius: Length, class_: str, opacity: Length | None = None) -> str:
     """A disc or a ring."""
     x, y = map(length, at)
     return element("circle", "", class_, cx=x, cy=y, r=length(radius), fill_opacity=opacity)
 
 
-def box(x: float, y: float, width: float, height: float, class_: str, rounding: float = 0.0) -> str:
+def box(x: Length, y: Length, width: Length, height: Length, class_: str, rounding: Length = 0.0) -> str:
     """A rectangle by its upper left corner."""
     sides = {"x": x, "y": y, "width": width, "height": height, "rx": rounding}
     return element("rect", "", class_, **{side: length(cells) for side, cells in sides.items()})
 
 
-def path(class_: str, d: str, **attributes: str | float | None) -> str:
+def path(class_: str, d: str, **attributes: str | Length | None) -> str:
     """A path."""
     return element("path", "", class_, d=d, **attributes)
 
@@ -69,13 +70,13 @@ def outline(points: list[Point], end: str = "z") -> str:
     return "M" + "L".join(f"{length(x)} {length(y)}" for x, y in points) + end
 
 
-def square(at: Point, inset: float = 0.0) -> list[Point]:
+def square(at: Point, inset: Length = 0.0) -> list[Point]:
     """The corners of a square cell, or of what lies `inset` within it."""
     half = 0.5 - inset
     return [(at[0] + x * half, at[1] + y * half) for x, y in ((-1, -1), (1, -1), (1, 1), (-1, 1))]
 
 
-def hexagon(at: Point, inset: float = 0.0) -> list[Point]:
+def hexagon(at: Point, inset: Length = 0.0) -> list[Point]:
     """The corners of a cell of Hex from the top one clockwise; it stands on a corner and is one cell wide."""
     radius = (1 - inset) / sqrt(3)
     angles = [pi / 3 * index - pi / 2 for index in range(6)]
@@ -89,7 +90,7 @@ def chess_piece(letter: str, at: Point) -> str:
     return path(f"piece {kind}", CHESS_PIECES[letter.lower()], transform=place)
 
 
-def arrow(start: Point, end: Point, strength: float, class_: str = "") -> str:
+def arrow(start: Point, end: Point, strength: Length, class_: str = "") -> str:
     """An arrow, the stronger the thicker; one with a class of its own stands out."""
     (x, y), (u, v) = start, end
     whole = hypot(u - x, v - y) or 1.0

@@ -3,7 +3,7 @@
 from muzero_jax.apps.play import shapes
 from muzero_jax.apps.play.boards import Board
 from muzero_jax.apps.play.overlay import Note
-from muzero_jax.apps.play.shapes import Point
+from muzero_jax.apps.play.shapes import Length, Point
 from muzero_jax.games.view import Cell
 
 HIGHEST = 16
@@ -15,7 +15,7 @@ class Tiles(Board):
     """A position of a game of tiles."""
 
     @property
-    def bounds(self) -> tuple[float, float, float, float]:
+    def bounds(self) -> tuple[Length, Length, Length, Length]:
         """A rim around the tiles."""
         return -0.6, -0.6, self.width - 0.4, self.height - 0.4
 

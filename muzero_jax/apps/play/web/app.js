@@ -303,6 +303,7 @@ $("pause").addEventListener("click", () => {
 });
 $("you").addEventListener("change", () => {
   setPaused(false);
+  draw();
   interrupt(async () => {
     receive(await order("look"));
     await goOn();
