@@ -41,6 +41,12 @@ class BoardPicture(NamedTuple):
     def _repr_svg_(self) -> str:
         return self.svg
 
+    def placed(self, x: Length, y: Length) -> str:
+        """The drawing on white, as a part of another."""
+        paper = '<rect width="100%" height="100%" fill="white"/>'
+        size = {"x": x, "y": y, "width": self.width, "height": self.height}
+        return shapes.element("svg", paper + self.ground + self.above, "", **size)
+
 
 def board_of(
     position: Position, notation: Notation, notes: Overlay = overlay.NOTHING, seat: int | None = None
@@ -99,8 +105,7 @@ def side_by_side(*pictures: BoardPicture) -> BoardPicture:
     """Pictures in a row, as one."""
     left, parts = 0.0, []
     for picture in pictures:
-        size = {"width": picture.width, "height": picture.height}
-        parts.append(shapes.element("svg", picture.ground + picture.above, "", x=left, **size))
+        parts.append(picture.placed(left, 0))
         left += picture.width + GAP
     return framed("\n".join(parts), left - GAP, max(picture.height for picture in pictures))
 
@@ -108,7 +113,7 @@ def side_by_side(*pictures: BoardPicture) -> BoardPicture:
 def framed(above: str, width: Length, height: Length, ground: str = "", style: str = "") -> BoardPicture:
     """A picture of this size, on white, of what `above` draws in SVG over `ground`."""
     paper = '<rect width="100%" height="100%" fill="white"/>'
-    content = f"\n<style>{_light_style()}{style}</style>\n{paper}\n{ground}\n{above}\n"
+    content = f"\n<style>{light_style()}{style}</style>\n{paper}\n{ground}\n{above}\n"
     head = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:g}" height="{height:g}" '
         f'viewBox="0 0 {width:g} {height:g}" font-family="system-ui, sans-serif" font-size="13">'
@@ -117,7 +122,7 @@ def framed(above: str, width: Length, height: Length, ground: str = "", style: s
     return BoardPicture(svg, width, height, ground, above)
 
 
-def _light_style() -> str:
+def light_style() -> str:
     """The style sheet with the light colours in place of their names, which not every reader of SVG knows."""
     colours, _, rest = STYLE_FILE.read_text(encoding="utf-8").partition("@media")
     named = dict(re.findall(r"(--[\w-]+): (#\w+)", colours))

@@ -149,11 +149,10 @@ class Points(Board):
 
     def _last_turn(self) -> Iterator[str]:
         """Arrows for the moves of the last turn, or of this one as far as it goes."""
-        plies = self.position.plies
+        plies, texts = self.position.plies, self.position.texts(self.notation)
         turn = len(list(takewhile(lambda ply: ply.colour == plies[-1].colour, reversed(plies))))
-        states = [self.position.start, *(ply.state for ply in plies)]
-        for ply, before in list(zip(plies, states, strict=False))[len(plies) - turn :]:
-            if ends := self._ends(self.notation.write(before, ply.action), ply.colour):
+        for text in texts[len(plies) - turn :]:
+            if ends := self._ends(text, plies[-1].colour):
                 yield shapes.arrow(self.top(ends[0], 1), self.top(ends[1], 0), 0.1, "last-move")
 
     def cells(self) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """A search tree as a picture: one SVG that needs nothing else, in a file, a notebook or a browser, light or dark.
 
 The root stands on the left and moves go to the right, a box for every move. Depth and width are limited because a tree
-of 64 simulations is already more than a page; what was left out is counted in the node's box.
+of 64 simulations is already more than a page; what was left out is counted in the node's box. The position that was
+searched is drawn beside its root, with the shares that came of it.
 """
 
 from collections.abc import Iterator
@@ -9,7 +10,8 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-from muzero_jax.apps.play import tree_view
+from muzero_jax.apps.play import board_picture, tree_view
+from muzero_jax.apps.play.board_picture import BoardPicture
 from muzero_jax.apps.play.drawing import signed
 from muzero_jax.apps.play.position import Position
 from muzero_jax.apps.play.thinking import Analysis, Thinker
@@ -36,8 +38,8 @@ svg.search-tree { --ground: #ffffff; --box: #f3f4f6; --ink: #1f2933; --faint: #6
 .search-tree text { fill: var(--ink); }
 .search-tree .move { font-weight: 700; font-size: 14px; }
 .search-tree .faint { fill: var(--faint); }
-.search-tree .good { fill: var(--good); }
-.search-tree .bad { fill: var(--bad); }
+.search-tree .up { fill: var(--good); }
+.search-tree .down { fill: var(--bad); }
 """
 LEGEND = (
     "A box is a move: N visits, Q its value for the one who moves, P its prior, +n more moves not drawn.",
@@ -93,22 +95,25 @@ def of_analysis(
     move = notation.write(position.state, analysis.action)
     title = f"{position.name}, move {len(position.plies) + 1}: plays {move} after {simulations}"
     named = tree_view.named(root, position, notation)
-    return draw(named, f"{title}, value {signed(analysis.value)} for the player to move")
+    board = board_picture.draw(position, notation, policy=analysis.policy)
+    return draw(named, f"{title}, value {signed(analysis.value)} for the player to move", board)
 
 
-def draw(root: Branch, title: str) -> TreePicture:
-    """Draws a tree whose moves have names."""
-    top, bottom = _arrange(root, 0, float(HEADER + MARGIN))
+def draw(root: Branch, title: str, board: BoardPicture | None = None) -> TreePicture:
+    """Draws a tree whose moves have names, to the right of a board."""
+    left = MARGIN + (board.width + MARGIN if board else 0)
+    top, bottom = _arrange(root, left, float(HEADER + MARGIN))
     boxes = list(_every(top))
     width = max(max(box.x for box in boxes) + BOX_WIDTH + MARGIN, 720)
-    height = bottom - ROW_GAP + MARGIN
+    height = max(bottom - ROW_GAP, HEADER + MARGIN + board.height if board else 0) + MARGIN
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="search-tree" role="img" aria-label="{escape(title)}" '
         f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}">',
-        f"<style>{STYLE}</style>",
+        f"<style>{STYLE}{board_picture.light_style()}</style>",
         f'<rect class="ground" width="{width:g}" height="{height:g}"/>',
         f'<text x="{MARGIN}" y="{MARGIN + 12}" class="move">{escape(title)}</text>',
         *(f'<text x="{MARGIN}" y="{y}" class="faint">{text}</text>' for y, text in zip((48, 65), LEGEND, strict=True)),
+        board.placed(MARGIN, HEADER + MARGIN) if board else "",
         *(_edge(box, child, root.visits) for box in boxes for child in box.children),
         *(part for box in boxes for part in _box(box)),
         "</svg>\n",
@@ -116,15 +121,15 @@ def draw(root: Branch, title: str) -> TreePicture:
     return TreePicture("\n".join(parts))
 
 
-def _arrange(branch: Branch, depth: int, top: float) -> tuple[_Box, float]:
-    """The boxes of a branch, of which the first row starts at `top`, and where the next row would."""
+def _arrange(branch: Branch, left: float, top: float) -> tuple[_Box, float]:
+    """The boxes of a branch, of which the first starts at `left` and `top`, and where the next row would."""
     children, bottom = [], top
     for child in branch.children:
-        box, bottom = _arrange(child, depth + 1, bottom)
+        box, bottom = _arrange(child, left + BOX_WIDTH + COLUMN_GAP, bottom)
         children.append(box)
     bottom = max(bottom, top + BOX_HEIGHT + ROW_GAP)
     y = (children[0].y + children[-1].y) / 2 if children else top + BOX_HEIGHT / 2
-    return _Box(branch, MARGIN + depth * (BOX_WIDTH + COLUMN_GAP), y, tuple(children)), bottom
+    return _Box(branch, left, y, tuple(children)), bottom
 
 
 def _every(box: _Box) -> Iterator[_Box]:
@@ -152,7 +157,7 @@ def _box(box: _Box) -> Iterator[str]:
     branch, x, y = box.branch, box.x, box.y
     is_root = branch.action == tree_view.NO_ACTION
     name = "root" if is_root else branch.text
-    sign = "good" if branch.q > 0.005 else "bad" if branch.q < -0.005 else "faint"
+    sign = "up" if branch.q > 0.005 else "down" if branch.q < -0.005 else "faint"
     yield (
         f'<rect class="{_classes("box", branch)}" x="{x:g}" y="{y - BOX_HEIGHT / 2:g}" '
         f'width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="6"/>'

@@ -185,6 +185,8 @@ def _fields(body: bytes, allowed: dict[str, type]) -> dict[str, Any]:
             raise ValueError(f"there is no field {name[:32]}")
         if type(value) is not allowed[name]:
             raise ValueError(f"{name} must be {'text' if allowed[name] is str else 'a whole number'}")
+        if name in ("seat", "colour") and value not in (0, 1):
+            raise ValueError(f"{name} must be 0 or 1")
     if "move" in allowed and "move" not in fields:
         raise ValueError("a move is missing")
     return fields

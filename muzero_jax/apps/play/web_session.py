@@ -7,7 +7,6 @@ page shows them.
 """
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from muzero_jax.apps.play.board_picture import board_of
 from muzero_jax.apps.play.boards import Board, svg
 from muzero_jax.apps.play.drawing import signed
 from muzero_jax.apps.play.position import Position
-from muzero_jax.apps.play.thinking import WHY_ANOTHER, Analysis, Thinker
+from muzero_jax.apps.play.thinking import Analysis, Thinker
 from muzero_jax.games.notation import Notation
 from muzero_jax.games.view import POINTS
 
@@ -39,7 +38,7 @@ def board_state(position: Position, notation: Notation, seat: int | None = None)
       seat: the side that the person plays, as in `boards.Board`.
     """
     game, view, board = position.game, position.game.view, board_of(position, notation, seat=seat)
-    legal, played, paths = _distinct(position), _texts(position, notation), board.paths()
+    legal, played, paths = _distinct(position), position.texts(notation), board.paths()
     texts = [notation.write(position.state, action) for action in legal]
     clicked, directions = set(board.clicked.values()), [w for w in DIRECTIONS if _is_read(notation, position, w)]
     is_sized = view.page in ("hex", "go")
@@ -50,6 +49,7 @@ def board_state(position: Position, notation: Notation, seat: int | None = None)
         "goal": game.goal,
         "board": board.kind,
         "svg": svg(board),
+        "squares": position.squares,
         "paths": paths,
         "joint": "/" if view.page == POINTS else "",
         "clicks": board.num_clicks,
@@ -89,12 +89,6 @@ def _points(total: float) -> str:
     return f"{round(total, 2):,.10g} point{'' if total == 1 else 's'}"
 
 
-def _texts(position: Position, notation: Notation) -> list[str]:
-    """The moves so far; a move's text belongs to the position before it."""
-    before = (position.start, *(ply.state for ply in position.plies))
-    return [notation.write(state, ply.action) for state, ply in zip(before, position.plies, strict=False)]
-
-
 def _distinct(position: Position) -> list[int]:
     """The legal actions, of which those that are alike are one."""
     return list(dict.fromkeys(position.game.same_as.get(action, action) for action in position.legal_actions()))
@@ -124,14 +118,11 @@ class WebGame:
             "most_value": self._most_value,
         }
 
-    def look(self, seat: int | None = None) -> dict[str, Any]:
-        """The state, as a side sees it."""
-        self._expect(None, seat)
-        return self.state(seat)
+    look = state
 
     def play(self, move: str, ply: int | None = None, seat: int | None = None) -> dict[str, Any]:
         """A person's move, in the game's notation; ValueError says in one sentence why not."""
-        self._expect(ply, seat)
+        self._expect(ply)
         action = self._read(move)
         if self.position.repeats(action):
             raise ValueError(f"{move} would repeat an earlier position, which loses the game: play elsewhere")
@@ -141,17 +132,15 @@ class WebGame:
         self, num_simulations: int | None = None, ply: int | None = None, seat: int | None = None
     ) -> dict[str, Any]:
         """The agent's move for the side to move."""
-        self._expect(ply, seat)
+        self._expect(ply)
         return self._go_to(self.position.play(self._think(num_simulations).action), seat)
 
     def undo(self, colour: int | None = None, seat: int | None = None) -> dict[str, Any]:
         """Takes moves back until `colour` is to choose again; one move where it is None."""
-        self._expect(None, seat)
         return self._go_to(self.position.undo(colour), seat)
 
     def new(self, seat: int | None = None) -> dict[str, Any]:
         """Starts again; in a game with dice the same moves may then lead elsewhere."""
-        self._expect(None, seat)
         self._remembered = None
         return self._go_to(self.position.new(), seat)
 
@@ -167,7 +156,7 @@ class WebGame:
         Args:
           overlay: which of `OVERLAYS` is drawn over the board and written on the buttons.
         """
-        self._expect(ply, seat)
+        self._expect(ply)
         if overlay not in OVERLAYS:
             raise ValueError(f"overlay must be one of {', '.join(OVERLAYS)}")
         analysis, position = self._think(num_simulations), self.position
@@ -187,7 +176,7 @@ class WebGame:
             "num_simulations": analysis.num_simulations,
             "said": self._said(analysis),
             "bar": self._bar(analysis),
-            "why": self._why(),
+            "why": self.thinker.why,
             "lines": self._lines(analysis),
         }
 
@@ -276,26 +265,14 @@ class WebGame:
         most = 1 + abs(value) if self._most_value is None else self._most_value
         return {"first": (1 + min(1.0, max(-1.0, value / most))) / 2, "of": ""}
 
-    def _why(self) -> str:
-        """Why the move that the agent would play need not have the largest share."""
-        temperature = self.thinker.temperature
-        return f"The move is drawn from the shares, at temperature {temperature:g}." if temperature else WHY_ANOTHER
-
     def _lines(self, analysis: Analysis) -> list[dict[str, Any]]:
         """How the game may go on, the best line first; without a tree the move alone."""
         if analysis.tree is None:
             return [{"moves": [self._write(analysis.action)], "visits": None, "value": None}]
-        # Where the tree does not say when chance acts, no real move follows the first.
-        is_certain = analysis.tree.is_chance is not None or self.position.dice is None
-        look = partial(tree_view.branches, analysis.tree, analysis.action, most=analysis.most_value)
-        root = look(depth=LINE_LENGTH if is_certain else 1, width=NUM_LINES, width_below=1)
-        lines = tree_view.lines(tree_view.named(root, self.position, self.notation))
+        limits = {"width": NUM_LINES, "length": LINE_LENGTH, "most": analysis.most_value}
+        lines = tree_view.expected(analysis.tree, analysis.action, self.position, self.notation, **limits)
         return [
-            {
-                "moves": [branch.text for branch in line if branch.is_legal],
-                "visits": line[0].visits,
-                "value": signed(line[0].q),
-            }
+            {"moves": [move.text for move in line], "visits": line[0].visits, "value": signed(line[0].q)}
             for line in lines
         ]
 
@@ -317,8 +294,6 @@ class WebGame:
     def _played(self) -> tuple[int, ...]:
         return tuple(ply.action for ply in self.position.plies)
 
-    def _expect(self, ply: int | None, seat: int | None) -> None:
-        if seat not in (None, 0, 1):
-            raise ValueError(f"seat is {seat}, but must be 0 or 1")
+    def _expect(self, ply: int | None) -> None:
         if ply is not None and ply != len(self.position.plies):
             raise ValueError("the position has changed since: look at the board again")
