@@ -15,7 +15,7 @@ from tests.reference.play import notation, opening
 
 THINKER = QuickThinker()
 MOVES = "a1 b2 c3 d4 A1 swap-pieces swap pass resign a0 z9 1 K1".split()
-FIELDS = {"move": "a1", "ply": 0, "num_simulations": 4, "colour": 1}
+FIELDS = {"move": "a1", "ply": 0, "num_simulations": 4, "colour": 1, "seat": 1, "overlay": "prior"}
 ORDERS = [*web_server.ORDERS, "state", "resign", "%2e%2e", "play/", "PLAY", "x" * 300, "%00", "%ff", "a%2Fb"]
 PATHS = ["/", "/app.js", "/../web_server.py", "//etc/passwd", "/tree.svg", "/api", "/api/", "/%c0%ae", "*", ""]
 
@@ -25,7 +25,7 @@ def bodies(draw):
     """The fields of an order, mostly those that it takes and of their type."""
     fields = draw(st.lists(st.sampled_from(sorted(FIELDS)), max_size=2, unique=True))
     values = st.sampled_from([*MOVES, *EXTREME_INTS[:8], None, True, 1.0, [], {}]) | st.text(max_size=20)
-    good = {"move": draw(st.sampled_from(MOVES[:6])), "ply": draw(st.integers(0, 3)), "num_simulations": 3, "colour": 0}
+    good = FIELDS | {"move": draw(st.sampled_from(MOVES[:6])), "ply": draw(st.integers(0, 3))}
     return draw(json_text(edited({name: good[name] for name in fields} or {"move": good["move"]}, values)))
 
 
