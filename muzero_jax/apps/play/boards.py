@@ -9,19 +9,37 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
+from jaxtyping import Int
+
 from muzero_jax.apps.play import shapes
-from muzero_jax.apps.play.clicks import TWO_CLICKS, action_cells, clicked_actions
 from muzero_jax.apps.play.drawing import captions
 from muzero_jax.apps.play.overlay import NOTHING, Note, Overlay
 from muzero_jax.apps.play.position import RESIGN, Position
 from muzero_jax.apps.play.shapes import ROW, Length, Point
+from muzero_jax.games.layout import cells_first
 from muzero_jax.games.notation import Notation
-from muzero_jax.games.view import CHESS, COLUMNS, EMPTY, FIRST, SECOND, Cell
+from muzero_jax.games.view import CHESS, COLUMNS, EMPTY, FIRST, POINTS, SECOND, Cell
 
 STRONGEST_ARROWS = 4
 PIECES = {"p": "pawn", "r": "rook", "n": "knight", "b": "bishop", "q": "queen", "k": "king"}
 Ends = tuple[Cell, Cell]
 """Where a move of two clicks begins and ends."""
+
+
+def action_cells(page: str | None, shape: tuple[int, int], location: Int[np.ndarray, " A"]) -> Int[np.ndarray, " A"]:
+    """The cell of the drawn board in which each action lies, row by row; -1 for none or where nobody said.
+
+    Actions that are fewer than the cells, and merely numbered from the first cell on, may mean anything, unless they
+    are the columns of a board of columns.
+
+    Args:
+      location: what the layout says (`Board.action_location`).
+    """
+    num_actions = len(location)
+    is_fit = num_actions == shape[1] if page == COLUMNS else num_actions >= shape[0] * shape[1]
+    is_default = np.array_equal(location, cells_first(shape, num_actions))
+    return np.asarray(location) if is_fit or not is_default else np.full(num_actions, -1)
 
 
 class Look(NamedTuple):
@@ -50,7 +68,7 @@ class Board:
         self.is_hex = self.view.leans or self.page == "hex"
         self.is_turned = self.page == CHESS and seat == 1
         self.look = LOOKS.get(self.page or "", Look())
-        self.location = action_cells(position)
+        self.location = self._location()
 
     @property
     def kind(self) -> str:
@@ -125,18 +143,33 @@ class Board:
         found = {action: self.ends(action) for action in self.position.legal_actions()}
         return {self.write(action): (self.name(ends[0]), self.name(ends[1])) for action, ends in found.items() if ends}
 
+    def _location(self) -> Int[np.ndarray, " A"]:
+        shape, board = (self.height, self.width), self.position.environment.board
+        if board is not None and board.shape == shape:
+            return action_cells(self.page, shape, np.asarray(board.action_location))
+        num_actions = self.position.environment.num_actions
+        return action_cells(
+            self.page, shape, cells_first(shape, num_actions) if self.page else np.full(num_actions, -1)
+        )
+
     @cached_property
     def clicked(self) -> dict[Cell, int]:
-        """The action that one click on a cell plays, legal or not."""
-        actions = clicked_actions(self.page, (self.height, self.width), self.location)
-        found = {cell: int(actions[cell]) for cell in self.every if actions[cell] >= 0}
+        """The action that one click on a cell plays, legal or not: the only one there, or in its column."""
+        if self.page in (CHESS, POINTS):
+            return {}
+        num_places = self.width if self.page == COLUMNS else self.height * self.width
+        actions: dict[int, list[int]] = {}
+        for action in np.flatnonzero(self.location >= 0).tolist():
+            actions.setdefault(int(self.location[action]) % num_places, []).append(action)
+        found = {cell: actions.get((cell[0] * self.width + cell[1]) % num_places, []) for cell in self.every}
+        single = {cell: these[0] for cell, these in found.items() if len(these) == 1}
         # A board of the game's own may have moves that merely happen to lie in its cells.
-        return {c: a for c, a in found.items() if self.page is not None or self.write(a) == self.name(c)}
+        return {cell: a for cell, a in single.items() if self.page or self.write(a) == self.name(cell)}
 
     @property
     def num_clicks(self) -> int:
         """How many clicks on the board play a move; 0 where only buttons and keys do."""
-        return 2 if self.page in TWO_CLICKS else 1 if self.clicked else 0
+        return 2 if self.page in (CHESS, POINTS) else 1 if self.clicked else 0
 
     def loose(self) -> list[int]:
         """The actions of the overlay that have no place on the board."""

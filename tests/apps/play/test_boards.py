@@ -8,8 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.apps.play import board_picture, drawing, film, overlay, shapes
-from muzero_jax.apps.play.clicks import clicked_actions
+from muzero_jax.apps.play import board_picture, boards, drawing, film, overlay, shapes
 from muzero_jax.apps.play.position import opening_of
 from muzero_jax.apps.play.thinking import Analysis
 from muzero_jax.games.catalogue import make_notation
@@ -176,24 +175,24 @@ def test_moves_without_a_cell_are_written_below_and_those_that_are_alike_once():
 
 # --- clicks -----------------------------------------------------------------------------------------------------------
 
-NOTHING = [[-1, -1], [-1, -1]]
-
 
 @pytest.mark.parametrize(
-    "page, location, actions",
+    "page, location, clicked",
     [
-        pytest.param("othello", [0, 1, 2, 3, -1], [[0, 1], [2, 3]], id="cells and a pass"),
-        pytest.param("othello", [3, 1, -1], [[-1, 1], [-1, 0]], id="two cells, where the layout says so"),
-        pytest.param("othello", [0, 0, 1, 3], [[-1, 2], [-1, 3]], id="two actions in one cell"),
-        pytest.param("othello", [0, 1, 2], NOTHING, id="fewer actions than cells, merely numbered"),
-        pytest.param("connect_four", [0, 1], [[0, 1], [0, 1]], id="columns"),
-        pytest.param("connect_four", [2, -1, 1], [[0, 2], [0, 2]], id="columns, where the layout says so"),
-        pytest.param("connect_four", [0, 1, 2], NOTHING, id="one action more than columns, merely numbered"),
-        pytest.param("chess", [0, 1, 2, 3], NOTHING, id="a move of two clicks"),
+        pytest.param("othello", [0, 1, 2, 3, 4, 5, -1], [0, 1, 2, 3, 4, 5], id="cells and a pass"),
+        pytest.param("othello", [3, 1, -1], [None, 1, None, 0, None, None], id="two cells, where the layout says so"),
+        pytest.param("othello", [0, 0, 1, 3], [None, 2, None, 3, None, None], id="two actions in one cell"),
+        pytest.param("othello", [0, 1, 2], [None] * 6, id="fewer actions than cells, merely numbered"),
+        pytest.param("connect_four", [0, 1, 2], [0, 1, 2] * 2, id="columns"),
+        pytest.param("connect_four", [2, -1, 1], [None, 2, 0] * 2, id="columns, where the layout says so"),
+        pytest.param("connect_four", [0, 1, 2, 3], [None] * 6, id="one action more than columns, merely numbered"),
+        pytest.param("chess", [0, 1, 2, 3, 4, 5], [None] * 6, id="a move of two clicks"),
     ],
 )
-def test_a_click_names_the_one_action_of_a_cell_or_column(page, location, actions):
-    assert clicked_actions(page, (2, 2), np.array(location)).tolist() == actions
+def test_a_click_names_the_one_action_of_a_cell_or_column(page, location, clicked):
+    drawn = board(own(DROP, view=DROP.view._replace(page=page)))
+    drawn.location = boards.action_cells(page, (2, 3), np.array(location))
+    assert [drawn.clicked.get(cell) for cell in drawn.every] == clicked
 
 
 def test_a_borrowed_board_of_columns_has_one_naming_for_clicks_and_text():
