@@ -191,13 +191,12 @@ class Board:
         return "".join(parts)
 
     def _grounds(self) -> list[str]:
-        """The cells; those of chess in turns, and holes in a board of columns."""
-        parts = []
-        for odd, class_ in enumerate(("ground", "ground odd" if self.page == CHESS else "ground")):
-            outlines = [self.outline(cell) for cell in self.every if sum(self.drawn(cell)) % 2 == odd]
-            parts.append(shapes.path(class_, "".join(outlines)))
-        holes = self.every if self.page == COLUMNS else []
-        return parts + [shapes.circle(self.centre(cell), 0.42, "hole") for cell in holes]
+        """The cells, every other one of chess in another colour; or the rack of a board of columns with its holes."""
+        if self.page == COLUMNS:
+            rack = shapes.box(-0.5, -0.5, self.width, self.height, "ground", 0.1)
+            return [rack, *(shapes.circle(self.centre(cell), 0.42, "hole") for cell in self.every)]
+        odd = [self.outline(cell) for cell in self.every if self.page == CHESS and sum(self.drawn(cell)) % 2]
+        return [shapes.path("ground", "".join(map(self.outline, self.every))), shapes.path("odd", "".join(odd))]
 
     def _lines(self) -> list[str]:
         """The lines of a board of Go, and its star points."""
@@ -326,7 +325,7 @@ class Board:
     def piece(self, at: Point, text: str) -> str:
         """What a cell holds."""
         if self.is_letter(text):
-            return shapes.text(text, at, "letter", min(0.5, 1.3 / len(text)))
+            return shapes.text(text, at, "letter", min(0.5, 1.15 / len(text)))
         if self.page == CHESS:
             return shapes.chess_piece(text, at)
         if self.page == "tic_tac_toe" and self.view.colours == (FIRST, SECOND):

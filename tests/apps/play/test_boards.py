@@ -257,7 +257,7 @@ def test_a_film_shows_a_game_move_by_move_to_its_end_over_one_ground():
         count += 1
     svg = film.film(first_legal, opening("tic_tac_toe"), notation("tic_tac_toe")).svg
     frames = elements(svg, "frame")
-    assert len(frames) == count + 1 == 8 and len(elements(svg, "ground")) == 2
+    assert len(frames) == count + 1 == 8 and len(elements(svg, "ground")) == 1
     marks = [len([e for e in frame.iter() if "mark" in (e.get("class") or "").split()]) for frame in frames]
     assert marks == list(range(8))
     assert "value +0.25" in ElementTree.tostring(frames[0], "unicode") and "X wins" in ElementTree.tostring(
