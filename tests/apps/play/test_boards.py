@@ -270,6 +270,7 @@ def test_frames_follow_one_another_and_the_last_stands_where_nothing_moves():
     svg = film.animate([blank, blank, blank]).svg
     total = 2 * film.SECONDS + film.LAST_SECONDS
     delays = [float(found) for found in re.findall(r"animation-delay:([-\d.]+)s", svg)]
+    assert max(delays) == 0, "or the last would hide the others until its turn has come"
     assert [delay % total for delay in delays] == pytest.approx([0, film.SECONDS, 2 * film.SECONDS], abs=0.01)
     shown = [float(found) / 100 * total for found in re.findall(r"([\d.]+)%{visibility:hidden}", svg)]
     assert shown == pytest.approx([film.SECONDS, film.LAST_SECONDS], abs=0.01)

@@ -257,6 +257,14 @@ def test_a_chess_move_is_two_clicks_and_the_board_turns_with_the_player(page):
         assert page.label("a3") == "a3, white pawn, last move" and page.text("status") == "Black to move"
         page.choose("you", "black")
         assert page.find('[data-cell="a5"]').rect["y"] > top
+        state, colour = site.game.position.game.read_fen("k4/4P/5/5/4K w - - 0 1")
+        site.game.position = site.game.position.new(state, colour)
+        page.choose("you", "both sides")
+        page.click("e4", "e5")
+        buttons = page.driver.find_elements(By.CSS_SELECTOR, "#choices button")
+        assert {button.text for button in buttons} == {"Queen", "Rook", "Bishop", "Knight"}
+        page.press('#choices [data-move="e4e5n"]')
+        assert page.label("e5") == "e5, white knight, last move"
 
 
 @pytest.mark.parametrize("favourite, text, would", [(9, "b3", "b3 (ringed)."), (16, "swap", "swap-pieces (ringed).")])

@@ -147,6 +147,11 @@ def test_undo_restores_every_state_exactly(name, text):
         position.undo()
 
 
+def test_a_move_is_written_as_the_position_before_it_has_it():
+    game = played("gardner_chess", "b:a2a3 w:b4b3")
+    assert game.texts(notation("gardner_chess")) == ["a2a3", "b4b3"]
+
+
 def test_a_position_stays_as_it_is_whatever_is_played_on_it():
     position = played("hex", "b:a1 w:b2")
     for action in position.legal_actions():
