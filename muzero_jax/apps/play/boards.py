@@ -46,8 +46,8 @@ class Look(NamedTuple):
     """How a kind of board draws its cells."""
 
     radius: float = 0.36  # of a stone
-    last: float = 0.44  # of the ring of the last move
-    has_discs: bool = False  # whether notes and rings are discs, as stones are, or else fill the cell
+    last: float = 0.44  # of the circle around the last move
+    has_discs: bool = False  # whether marks are discs, as stones are, or else fill the cell
 
 
 LOOKS = {"go": Look(0.46, 0.2, True), "othello": Look(0.41, 0.2, True), COLUMNS: Look(0.42, 0.2, True)}
@@ -68,7 +68,13 @@ class Board:
         self.is_hex = self.view.leans or self.page == "hex"
         self.is_turned = self.page == CHESS and seat == 1
         self.look = LOOKS.get(self.page or "", Look())
-        self.location = self._location()
+        shape, board = (self.height, self.width), position.environment.board
+        location = cells_first(shape, position.environment.num_actions)
+        if board is not None and board.shape == shape:
+            location = np.asarray(board.action_location)
+        elif self.page is None:
+            location = np.full_like(location, -1)
+        self.location = action_cells(self.page, shape, location)
 
     @property
     def kind(self) -> str:
@@ -89,7 +95,7 @@ class Board:
 
     @property
     def captions(self) -> list[str]:
-        """Lines below the board: what both hold, and what the game itself says, such as its dice."""
+        """Lines below the board: what both hold, and the view's own, such as dice."""
         return captions(self.position)
 
     @cached_property
@@ -143,15 +149,6 @@ class Board:
         found = {action: self.ends(action) for action in self.position.legal_actions()}
         return {self.write(action): (self.name(ends[0]), self.name(ends[1])) for action, ends in found.items() if ends}
 
-    def _location(self) -> Int[np.ndarray, " A"]:
-        shape, board = (self.height, self.width), self.position.environment.board
-        if board is not None and board.shape == shape:
-            return action_cells(self.page, shape, np.asarray(board.action_location))
-        num_actions = self.position.environment.num_actions
-        return action_cells(
-            self.page, shape, cells_first(shape, num_actions) if self.page else np.full(num_actions, -1)
-        )
-
     @cached_property
     def clicked(self) -> dict[Cell, int]:
         """The action that one click on a cell plays, legal or not: the only one there, or in its column."""
@@ -186,15 +183,15 @@ class Board:
             x = self.centre((0, column))[0]
             parts.append(shapes.text(label, (x - 0.5, -0.92) if self.is_hex else (x, -0.8), "label", size))
         for row, label in enumerate(self.notation.rows if self.page != COLUMNS else ()):
-            x = row / 2 - 1.02 if self.is_hex else -0.8
-            parts.append(shapes.text(label, (x, self.centre((row, 0))[1]), "label", size))
+            at = (row / 2 - 1.02 if self.is_hex else -0.8, self.centre((row, 0))[1])
+            parts.append(shapes.text(label, at, "label", size))
         return "".join(parts)
 
     def _grounds(self) -> list[str]:
         """The cells, every other one of chess in another colour; or the rack of a board of columns with its holes."""
         if self.page == COLUMNS:
             rack = shapes.box(-0.5, -0.5, self.width, self.height, "ground", 0.1)
-            return [rack, *(shapes.circle(self.centre(cell), 0.42, "hole") for cell in self.every)]
+            return [rack, *(self.circle("hole", cell, 0.42) for cell in self.every)]
         odd = [self.outline(cell) for cell in self.every if self.page == CHESS and sum(self.drawn(cell)) % 2]
         return [shapes.path("ground", "".join(map(self.outline, self.every))), shapes.path("odd", "".join(odd))]
 
@@ -240,10 +237,11 @@ class Board:
         """What a move changes, and what the overlay says."""
         notes, arrows, choice = self.noted()
         won = self.position.winning_cells
-        under = [self.ring("won", cell) for cell in won if not self.look.has_discs]
-        under += [self.shade(cell, note) for cell, note in notes.items()]
-        over = [self.ring("won", cell) for cell in won if self.look.has_discs]
-        over += [self.last(cell) for cell in self.last_cells()] + ([self.ring("choice", choice)] if choice else [])
+        patches = [self.patch("won", cell) for cell in won]
+        under = [] if self.look.has_discs else patches
+        under += [self.patch(f"note {note.kind}", cell, 0.12 + 0.75 * note.strength) for cell, note in notes.items()]
+        over = (patches if self.look.has_discs else []) + [self.last(cell) for cell in self.last_cells()]
+        over += [self.patch("choice", choice)] if choice else []
         pieces = []
         for cell in self.every:
             (x, y), text, note = self.centre(cell), self.squares[cell[0]][cell[1]], notes.get(cell)
@@ -300,22 +298,17 @@ class Board:
 
     def last(self, cell: Cell) -> str:
         """The mark of the last move."""
-        if self.page == CHESS:
-            return self.ring("last", cell)
-        return shapes.circle(self.centre(cell), self.look.last, "last")
+        return self.patch("last", cell) if self.page == CHESS else self.circle("last", cell, self.look.last)
 
-    def ring(self, class_: str, cell: Cell) -> str:
-        """Around, or over, a cell."""
+    def patch(self, class_: str, cell: Cell, opacity: float | None = None) -> str:
+        """What marks a whole cell, or the disc in it; the cells that won are filled to their edges."""
         if self.look.has_discs:
-            return shapes.circle(self.centre(cell), 0.42, class_)
-        return shapes.path(class_, self.outline(cell, 0.0 if class_ == "won" else 0.06))
+            return self.circle(class_, cell, 0.42, opacity)
+        return shapes.path(class_, self.outline(cell, 0.0 if class_ == "won" else 0.06), fill_opacity=opacity)
 
-    def shade(self, cell: Cell, note: Note) -> str:
-        """The colour of a note."""
-        class_, opacity = f"note {note.kind}", 0.12 + 0.75 * note.strength
-        if self.look.has_discs:
-            return shapes.circle(self.centre(cell), 0.42, class_, opacity)
-        return shapes.path(class_, self.outline(cell, 0.06), fill_opacity=opacity)
+    def circle(self, class_: str, cell: Cell, radius: float, opacity: float | None = None) -> str:
+        """A circle in the middle of a cell."""
+        return shapes.circle(self.centre(cell), radius, class_, opacity)
 
     def is_letter(self, text: str) -> bool:
         """Whether a cell holds letters, instead of a stone or several, a piece of chess, or nothing."""
@@ -336,7 +329,7 @@ class Board:
         return "".join(shapes.circle(place, radius, f"stone {ink}") for place, ink in stones)
 
     def mark(self, at: Point, text: str) -> str:
-        """A cross or a ring."""
+        """A cross or a nought."""
         class_, (left, top), (right, low) = f"mark {self.ink(text)}", *shapes.square(at, 0.25)[::2]
         if text == SECOND:
             return shapes.circle(at, 0.27, class_)

@@ -49,7 +49,7 @@ def text(content: str, at: Point, class_: str, size: Length) -> str:
 
 
 def circle(at: Point, radius: Length, class_: str, opacity: Length | None = None) -> str:
-    """A disc or a ring."""
+    """A circle."""
     x, y = map(length, at)
     return element("circle", "", class_, cx=x, cy=y, r=length(radius), fill_opacity=opacity)
 
