@@ -24,7 +24,7 @@ COLUMNS, CHESS, TILES, POINTS = "connect_four", "chess", "tiles", "points"
 tiles with numbers on them. On a board of points a move is written FROM/TO, by the mover's own points, `bar` and `off`.
 """
 PAGES = ("go", "othello", "tic_tac_toe", "hex", COLUMNS, CHESS, TILES, POINTS)
-"""The boards that the page in the browser draws: the values that `View.page` may have."""
+"""The boards that are drawn in a way of their own: the values that `View.page` may have."""
 
 Squares = list[list[str]]
 """Rows of `X`, `O`, piece letters and `.`, the top row first."""
@@ -72,13 +72,14 @@ class View(NamedTuple):
     hands: Callable[[EnvState], tuple[str, str]] = lambda state: ("", "")
     """pieces that both may drop, or what else both hold"""
     hands_title: str = "in hand"
+    caption: Callable[[EnvState], str] = lambda state: ""  # a line below the board, such as the dice
     colours: tuple[str, str] = ("black", "white")  # what every front end calls the first player and the other
     inks: tuple[str, str] = ("black", "white")
     """the colours in which every front end draws the two, of `INKS`"""
     marks_last: bool = False  # whether an action is a cell, so that the last one played can be marked
     leans: bool = False  # whether each row lies half a cell to the right of the one above
     has_edges: bool = False  # whether the first player owns the top and bottom edge, and the other left and right
-    page: str | None = None  # one of `PAGES`, a board that the browser draws; None: text, and a button a move
+    page: str | None = None  # one of `PAGES`, the board that is drawn; None: squares with their text
     checkers: Callable[[EnvState], Checkers] | None = None  # for the page `points`, which draws these and no squares
 
 

@@ -84,9 +84,10 @@ def test_it_is_played_by_action_numbers_on_a_plain_board(environment, game):
         position.play(0, WHITE)
 
 
-def test_it_has_a_page_of_text_in_the_browser_and_no_choice_of_size(environment):
+def test_it_has_a_plain_board_in_the_browser_and_no_choice_of_size(environment):
     game = WebGame(new_game(environment), fake_thinker(favourite=0), catalogue.make_notation(environment))
     state = game.play("1")
-    assert (state["board"], state["text"], state["legal"]) == ("plain", " . . 1", ["0", "1"])
+    assert (state["board"], state["squares"], state["legal"]) == ("plain", [[".", ".", "1"]], ["0", "1"])
+    assert state["buttons"] == ["0", "1"] and state["clicks"] == 0
     with pytest.raises(ValueError, match="row has no board of size 4, but one size; leave the board size out"):
         environment_of(ROW, board_size=4)

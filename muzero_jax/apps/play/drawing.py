@@ -38,11 +38,15 @@ def draw(position: Position, notation: Notation) -> list[Line]:
         lines = _framed(lines, position)
     if notation.columns:
         lines.insert(0, [Piece(_header(position, notation))])
-    hands = position.game.view.hands(position.state)
-    if any(hands):
-        held = ", ".join(f"{name} {hand or '-'}" for name, hand in zip(position.game.view.colours, hands, strict=True))
-        lines.append([Piece(f"{position.game.view.hands_title}: {held}")])
-    return lines
+    return [*lines, *([Piece(line)] for line in captions(position))]
+
+
+def captions(position: Position) -> list[str]:
+    """Lines below a board: what both sides hold, and what the game's own `View.caption` says."""
+    look = position.game.view
+    hands, caption = look.hands(position.state), look.caption(position.state)
+    held = ", ".join(f"{name} {hand or '-'}" for name, hand in zip(look.colours, hands, strict=True))
+    return [*([f"{look.hands_title}: {held}"] if any(hands) else []), *([caption] if caption else [])]
 
 
 def signed(value: float) -> str:
@@ -75,7 +79,7 @@ def _width(position: Position) -> int:
 
 def _rows(position: Position, notation: Notation) -> Iterator[Line]:
     won, last = set(position.winning_cells), _last_cell(position, len(position.squares[0]))
-    stones: dict[str, str] = dict(zip((view.FIRST, view.SECOND), letters(position), strict=True))
+    stones = str.maketrans(dict(zip((view.FIRST, view.SECOND), letters(position), strict=True)))
     margin, width = _margin(notation), _width(position)
     for index, row in enumerate(position.squares):
         indent = " " * index if position.game.view.leans else ""
@@ -84,7 +88,8 @@ def _rows(position: Position, notation: Notation) -> Iterator[Line]:
         for column, cell in enumerate(row):
             mark = LAST if (index, column) == last else ""
             line.append(Piece("*", mark=WON) if (index, column) in won else Piece(" "))
-            line.append(Piece(stones.get(cell, cell).rjust(width), _kind(cell), mark))
+            is_stones = set(cell) <= {view.FIRST, view.SECOND}
+            line.append(Piece((cell.translate(stones) if is_stones else cell).rjust(width), _kind(cell), mark))
         yield line
 
 
@@ -101,7 +106,7 @@ def _framed(rows: list[Line], position: Position) -> list[Line]:
 def _kind(cell: str) -> str:
     if cell == view.EMPTY:
         return EMPTY
-    return SECOND if cell == view.SECOND or cell.islower() else FIRST
+    return SECOND if set(cell) == {view.SECOND} or cell.islower() else FIRST
 
 
 def _last_cell(position: Position, width: int) -> tuple[int, int] | None:

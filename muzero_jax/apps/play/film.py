@@ -1,13 +1,14 @@
 """A game that the agent plays against itself, as one SVG that moves: what search thinks at every move, over the board.
 
-A browser, a notebook and a README show it as they show a picture; nothing needs to run.
+A browser, a notebook and a README show it as they show a picture; nothing needs to run. Where a reader asks for less
+motion, and where nothing moves, the last picture stands.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 
 from muzero_jax.apps.play import board_picture
+from muzero_jax.apps.play.board_picture import BoardPicture, framed
 from muzero_jax.apps.play.drawing import signed
-from muzero_jax.apps.play.framing import BoardPicture, framed
 from muzero_jax.apps.play.position import Position
 from muzero_jax.apps.play.thinking import Analysis
 from muzero_jax.games.notation import Notation
@@ -27,7 +28,7 @@ def film(analyse: Analyse, position: Position, notation: Notation, most_pictures
     count = min(len(moments), max(1, most_pictures))
     shown = [moments[index * len(moments) // count] for index in range(count)] if moments else []
     end = moments[-1][0].play(moments[-1][1].action) if moments else position
-    last = board_picture.draw(end, notation, title=end.result or "")
+    last = board_picture.draw(end, notation, title=end.result or "to be continued")
     return animate([*(_picture(*moment, notation) for moment in shown), last])
 
 
@@ -52,21 +53,22 @@ def _picture(position: Position, found: Analysis, notation: Notation) -> BoardPi
 
 
 def animate(pictures: Sequence[BoardPicture]) -> BoardPicture:
-    """Pictures one after another, again and again, in the room of the largest."""
+    """Pictures one after another, again and again, in the room of the largest; what all share is drawn once."""
     seconds = min(SECONDS, MOST_SECONDS / max(1, len(pictures) - 1))
     total = seconds * (len(pictures) - 1) + LAST_SECONDS
     width, height = (max(getattr(picture, side) for picture in pictures) for side in ("width", "height"))
     grounds = {picture.ground for picture in pictures}
-    ground = grounds.pop() if len(grounds) == 1 else ""  # drawn once below all of them
-    shown = []
-    for number, picture in enumerate(pictures):
-        begin = seconds * number / total
-        end = 1.0 if number == len(pictures) - 1 else seconds * (number + 1) / total
-        # Where nothing moves (a printed page), the last picture stands.
-        still = "inline" if number == len(pictures) - 1 else "none"
-        drawing = picture.above if ground else picture.svg
-        shown.append(
-            f'<g display="{still}"><animate attributeName="display" dur="{total:.2f}s" repeatCount="indefinite" '
-            f'calcMode="discrete" values="none;inline;none" keyTimes="0;{begin:.4f};{end:.4f}"/>{drawing}</g>'
-        )
-    return framed("\n".join(shown), width, height, ground)
+    ground = grounds.pop() if len(grounds) == 1 else ""
+    style = (
+        f".frame{{visibility:hidden;animation:{total:.2f}s step-end infinite shown}}"
+        f".frame:last-child{{visibility:visible;animation-name:end}}"
+        f"@keyframes shown{{0%{{visibility:visible}}{100 * seconds / total:.3f}%{{visibility:hidden}}}}"
+        f"@keyframes end{{0%{{visibility:visible}}{100 * LAST_SECONDS / total:.3f}%{{visibility:hidden}}}}"
+        f"@media (prefers-reduced-motion: reduce){{.frame{{animation:none}}}}"
+    )
+    frames = [
+        f'<g class="frame" style="animation-delay:{seconds * number - total * (number > 0):.2f}s">'
+        f"{picture.above if ground else picture.ground + picture.above}</g>"
+        for number, picture in enumerate(pictures)
+    ]
+    return framed("\n".join(frames), width, height, ground, style)

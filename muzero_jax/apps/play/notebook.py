@@ -1,34 +1,28 @@
 """A game against an agent in a notebook: click a cell, and the agent answers.
 
-The board is made of ipywidgets' buttons, which Jupyter, VS Code and Colab show; CSS cuts them into hexagons where rows
-lean. Without widgets the same object shows a picture, and `game.play("c3")` makes a move. Both ways are one: a button
-calls `click`, which a test may do without a browser.
+The board is the drawing that the browser's page shows, under clear ipywidgets' buttons, which Jupyter, VS Code and
+Colab show. Without widgets the same object shows a picture, and `game.play("c3")` makes a move. Both ways are one: a
+button calls `click`, which a test may do without a browser.
 """
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
-
-import numpy as np
 
 from muzero_jax.agent import Agent
 from muzero_jax.apps.play import board_picture, drawing
-from muzero_jax.apps.play.board_picture import INKS
-from muzero_jax.apps.play.clicks import known_location
+from muzero_jax.apps.play.boards import Board
 from muzero_jax.apps.play.position import BLACK, WHITE, IllegalMove, Position, new_game
 from muzero_jax.apps.play.thinking import Analysis, Thinker, make_thinker
 from muzero_jax.apps.play.trained_agent import TrainedAgent
-from muzero_jax.games import view
 from muzero_jax.games.catalogue import make_notation
+from muzero_jax.games.view import Cell
 
-SIDE, EMPTY = 44, "#d8c8a4"
-"""Pixels of a cell, and the colour of a free one."""
 WIDGET = "application/vnd.jupyter.widget-view+json"
-STYLE = f"""<style>
-.mz-board {{ width: fit-content; padding: 6px; background: #b9a67d; box-shadow: 0 0 0 1px #8f8061; overflow: visible; }}
-.mz-edges {{ border: 7px solid {INKS["white"]}; border-block-color: {INKS["black"]}; }}
-.mz-cell button, button.mz-cell {{ padding: 0; margin: 1px; width: {SIDE}px; height: {SIDE}px; min-width: 0;
-  font-size: 16px; color: #f08c28; border: 0; }}
-.mz-cell button:disabled, button.mz-cell:disabled {{ opacity: 1 !important; color: #f08c28 !important; }}
-.mz-hex button, button.mz-hex {{ clip-path: polygon(50% 0, 100% 25%, 100% 75%, 50% 100%, 0 75%, 0 25%); }}
+STYLE = """<style>
+.mz-board { position: relative; overflow: visible; }
+.mz-cell button, button.mz-cell { position: absolute; margin: 0; min-width: 0; border: 0; background: transparent; }
+.mz-cell button:hover:enabled, button.mz-cell:hover:enabled { background: rgb(255 255 255 / 0.3); }
 </style>"""
 
 
@@ -128,77 +122,52 @@ class NotebookGame:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         """The buttons where a notebook has widgets; a picture and text where it has none."""
-        bundle: dict[str, Any] = {"text/plain": repr(self)}
-        if self.position.environment.board is not None:
-            bundle["image/svg+xml"] = self.picture().svg
+        bundle: dict[str, Any] = {"text/plain": repr(self), "image/svg+xml": self.picture().svg}
         return bundle if self.panel is None else bundle | self.panel.bundle()
 
 
 class Panel:
-    """The buttons: `cells` by their number, `others` by action."""
+    """The drawing, the buttons that lie over its `cells`, and those of `others`, by action."""
 
-    def __init__(self, widgets: Any, game: NotebookGame):
+    def __init__(self, widgets: Any, game: NotebookGame, board: Board):
         self._widgets, self._game = widgets, game
-        position, look = game.position, game.position.game.view
-        rows, columns = len(position.squares), len(position.squares[0])
-        self.cells = {cell: self._cell(cell, look.leans) for cell in range(rows * columns)}
-        num_actions = position.environment.num_actions
-        self.others = {action: self._button(action) for action in range(rows * columns, num_actions)}
-        self.line, new, undo = (
-            widgets.HTML(),
-            widgets.Button(description="New game"),
-            widgets.Button(description="Undo"),
-        )
-        new.on_click(lambda pressed: game.new())
-        undo.on_click(lambda pressed: game.undo())
-        goal = widgets.HTML(f"{STYLE}<b>{position.game.title}</b>: {position.game.goal}")
-        cells = list(self.cells.values())
-        lines = [self._row(cells[row * columns : (row + 1) * columns], row * look.leans) for row in range(rows)]
-        board = widgets.VBox(lines)
-        for name in ("mz-board", "mz-edges")[: 1 + look.has_edges]:
-            board.add_class(name)
-        self.box = widgets.VBox([goal, board, self.line, widgets.HBox([*self.others.values(), undo, new])])
+        self.picture, self.line = widgets.HTML(), widgets.HTML()
+        self.cells = {cell: self._cell(board, cell, action) for cell, action in board.clicked.items()}
+        rest = set(range(game.position.environment.num_actions)) - set(board.clicked.values())
+        self.others = {
+            action: self._button(board.write(action), partial(game.click, action)) for action in sorted(rest)
+        }
+        goal = widgets.HTML(f"{STYLE}<b>{game.position.game.title}</b>: {game.position.game.goal}")
+        drawn = widgets.Box([self.picture, *self.cells.values()])
+        drawn.add_class("mz-board")
+        below = [self._button("Undo", game.undo), self._button("New game", game.new)]
+        self.box = widgets.VBox([goal, drawn, self.line, widgets.HBox([*self.others.values(), *below])])
 
     def bundle(self) -> dict[str, Any]:
         """The widgets' parts that a notebook shows."""
         return {WIDGET: {"version_major": 2, "version_minor": 0, "model_id": self.box.model_id}}
 
     def show(self, game: NotebookGame) -> None:
-        """Makes the buttons say how the game stands."""
-        position, legal = game.position, set(game.position.legal_actions())
-        look, columns, won = position.game.view, len(position.squares[0]), set(position.winning_cells)
-        last = position.plies[-1].action if position.plies and look.marks_last else None
-        stones = {view.EMPTY: EMPTY, view.FIRST: INKS[look.inks[0]], view.SECOND: INKS[look.inks[1]]}
-        for number, button in self.cells.items():
-            cell = position.squares[number // columns][number % columns]
-            mark = "★" if divmod(number, columns) in won else "●" if number == last else ""
-            button.style.button_color = stones.get(cell, EMPTY)
-            button.description = mark if cell in stones else cell
-            button.disabled = number not in legal
+        """Shows how the game stands."""
+        board, legal = board_picture.board_of(game.position, game.notation), set(game.position.legal_actions())
+        self.picture.value = board_picture.draw(game.position, game.notation).svg
+        for cell, button in self.cells.items():
+            button.disabled = board.clicked[cell] not in legal
         for action, button in self.others.items():
             button.layout.display = None if action in legal else "none"
         self.line.value = game.said
 
-    def _row(self, buttons: list[Any], half_cells: int) -> Any:
-        """A row, which leans to the right by half a cell for each row above it; hexagons reach into the row above."""
-        overlap = -SIDE // 4 if half_cells else 0
-        margin = f"{overlap}px 0 0 {half_cells * (SIDE + 2) // 2}px"
-        return self._widgets.HBox(buttons, layout=self._widgets.Layout(margin=margin, overflow="visible"))
-
-    def _cell(self, number: int, is_hexagon: bool) -> Any:
-        side = f"{SIDE}px"
-        button = self._widgets.Button(layout=self._widgets.Layout(width=side, height=side, padding="0", margin="1px"))
-        if number < self._game.position.environment.num_actions:
-            button.tooltip = self._game.notation.write(self._game.position.state, number)
-        for name in ("mz-cell", "mz-hex")[: 1 + is_hexagon]:
-            button.add_class(name)
-        button.on_click(lambda pressed: self._game.click(number))
+    def _cell(self, board: Board, cell: Cell, action: int) -> Any:
+        button = self._button("", partial(self._game.click, action))
+        button.tooltip = board.write(action)
+        place = {side: f"{pixels:.0f}px" for side, pixels in board_picture.place_of(board, cell).items()}
+        button.layout = self._widgets.Layout(padding="0", **place)
+        button.add_class("mz-cell")
         return button
 
-    def _button(self, action: int) -> Any:
-        game = self._game
-        button = self._widgets.Button(description=game.notation.write(game.position.state, action))
-        button.on_click(lambda pressed: game.click(action))
+    def _button(self, text: str, press: Callable[[], object]) -> Any:
+        button = self._widgets.Button(description=text)
+        button.on_click(lambda pressed: press())
         return button
 
 
@@ -207,16 +176,11 @@ MOST_OTHERS = 4
 
 
 def _make_panel(game: NotebookGame) -> Panel | None:
-    """The buttons of a game whose actions are cells and few others; None for other games, and without ipywidgets."""
-    board = game.position.environment.board
+    """The buttons of a game in which clicks play all but a few moves; None for others, and without ipywidgets."""
+    board = board_picture.board_of(game.position, game.notation)
+    clicked, num_actions = set(board.clicked.values()), game.position.environment.num_actions
     try:
         import ipywidgets
     except ImportError:
         return None
-    if board is None:
-        return None
-    location = known_location(game.position.game.view.page, board.shape, np.asarray(board.action_location))
-    num_cells = board.shape[0] * board.shape[1]
-    first = location[:num_cells]
-    is_cells = np.array_equal(first, np.arange(len(first))) and len(location) <= num_cells + MOST_OTHERS
-    return Panel(ipywidgets, game) if is_cells else None
+    return Panel(ipywidgets, game, board) if clicked and num_actions - len(clicked) <= MOST_OTHERS else None

@@ -17,6 +17,7 @@ from jaxtyping import Bool
 from muzero_jax.games.catalogue import check_for_two, game_of, make_notation, needs_key
 from muzero_jax.games.game import Game
 from muzero_jax.games.game import score as game_score
+from muzero_jax.games.notation import Notation
 from muzero_jax.games.sides import Move, closed
 from muzero_jax.games.states import with_fields
 from muzero_jax.games.view import Cell, Squares
@@ -132,6 +133,11 @@ class Position(NamedTuple):
         margin = self.score()[2:]
         how = " by resignation" if self._is_resigned else f" by {margin}" if margin else ""
         return f"{self.game.view.colours[self.winner]} wins{how}"
+
+    def texts(self, notation: Notation) -> list[str]:
+        """The moves so far; a move's text belongs to the position before it."""
+        before = (self.start, *(ply.state for ply in self.plies))
+        return [notation.write(state, ply.action) for state, ply in zip(before, self.plies, strict=False)]
 
     def seen_by(self, colour: int | None = None) -> EnvState:
         """The position with `colour` to move, by default as it is; raises IllegalMove if there is none."""

@@ -160,8 +160,8 @@ class TerminalGame:
             share, prior = analysis.policy[action], analysis.prior[action]
             move = self.notation.write(self.position.state, action)
             self._say(f"{move:>12}  {share:4.0%} after search, {prior:4.0%} at first sight")
-        if explanation := self.thinker.explain(analysis):
-            self._say(explanation)
+        if analysis.policy[analysis.action] < analysis.policy.max():
+            self._say(self.thinker.why)
 
     def _eval(self) -> None:
         analysis = self._analyse()

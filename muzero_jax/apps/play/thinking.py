@@ -108,11 +108,11 @@ class Thinker:
                 return analysis._replace(action=action, seconds=time.perf_counter() - start)
             mask[action] = False
 
-    def explain(self, analysis: Analysis) -> str:
-        """Why the move that it would play has not the largest share, in one line; empty where it has."""
-        if analysis.policy[analysis.action] >= analysis.policy.max():
-            return ""
-        return f"The move is drawn at temperature {self.temperature:g}." if self.temperature else WHY_ANOTHER
+    @property
+    def why(self) -> str:
+        """Why the move that it would play need not have the largest share."""
+        drawn = f"The move is drawn from the shares, at temperature {self.temperature:g}."
+        return drawn if self.temperature else WHY_ANOTHER
 
     def search(self, position: Position, num_simulations: int) -> Analysis:
         """One search for the side to move; its action is the search's own, and nothing is drawn at any temperature."""

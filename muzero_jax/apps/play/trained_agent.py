@@ -14,7 +14,6 @@ used, which takes seconds.
 
 import functools
 import operator
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,7 +40,7 @@ NUM_LINES, LINE_LENGTH = 5, 8
 class Line(NamedTuple):
     """How the game may go on, as the search expects it; the moves are legal, one after the other."""
 
-    moves: tuple[str, ...]  # 8 at most, in the game's notation; only one in a single-player game or with chance
+    moves: tuple[str, ...]  # 8 at most, in the game's notation; one alone where chance may act next
     actions: tuple[int, ...]  # the same as numbers
     visits: int  # simulations that began with the first move
     value: float  # of the first move, for the side to move
@@ -174,18 +173,12 @@ class TrainedAgent:
     def _lines(self, position: Position, found: Analysis) -> tuple[Line, ...]:
         if found.tree is None:
             return ()
-        if self.environment.num_players == 1 or self._game.dice is not None:
-            root = tree_view.branches(found.tree, found.action, depth=1, width=NUM_LINES, most=found.most_value)
-            write = partial(self.notation.write, position.state)
-            return tuple(Line((write(move.action),), (move.action,), move.visits, move.q) for move in root.children)
-        limits = {"width": NUM_LINES, "width_below": 1, "most": found.most_value}
-        root = tree_view.branches(found.tree, found.action, depth=LINE_LENGTH, **limits)
-        lines = []
-        for branches in tree_view.lines(tree_view.named(root, position, self.notation)):
-            legal = [branch for branch in branches if branch.is_legal]  # below the root the model may imagine others
-            moves, actions = tuple(branch.text for branch in legal), tuple(branch.action for branch in legal)
-            lines.append(Line(moves, actions, branches[0].visits, branches[0].q))
-        return tuple(lines)
+        limits = {"width": NUM_LINES, "length": LINE_LENGTH, "most": found.most_value}
+        lines = tree_view.expected(found.tree, found.action, position, self.notation, **limits)
+        return tuple(
+            Line(tuple(b.text for b in line), tuple(b.action for b in line), line[0].visits, line[0].q)
+            for line in lines
+        )
 
 
 def load(

@@ -1,33 +1,35 @@
 """A search tree as a picture: one SVG that needs nothing else, in a file, a notebook or a browser, light or dark.
 
 The root stands on the left and moves go to the right, a box for every move. Depth and width are limited because a tree
-of 64 simulations is already more than a page; what was left out is counted in the node's box.
+of 64 simulations is already more than a page; what was left out is counted in the node's box. The position that was
+searched is drawn beside its root, with the shares that came of it.
 """
 
-from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-from muzero_jax.apps.play import tree_view
+from muzero_jax.apps.play import board_picture, tree_view
+from muzero_jax.apps.play.board_picture import BoardPicture
 from muzero_jax.apps.play.drawing import signed
 from muzero_jax.apps.play.position import Position
+from muzero_jax.apps.play.shapes import Length, element, path
 from muzero_jax.apps.play.thinking import Analysis, Thinker
 from muzero_jax.apps.play.tree_view import Branch
 from muzero_jax.games.notation import Notation
 from muzero_jax.own.files import write_whole
 
 BOX_WIDTH, BOX_HEIGHT, COLUMN_GAP, ROW_GAP = 160, 40, 54, 10
-MARGIN, HEADER = 16, 72
+MARGIN, HEADER, NARROWEST = 16, 88, 720
 DEPTH, WIDTH = 4, 4
 """How much of a tree is drawn by default."""
 
 STYLE = """
 svg.search-tree { --ground: #ffffff; --box: #f3f4f6; --ink: #1f2933; --faint: #616e7c; --edge: #9aa5b1;
-  --best: #b45309; --good: #15803d; --bad: #b91c1c; font-family: system-ui, sans-serif; font-size: 12px; }
+  --best: #b45309; --up: #15803d; --down: #b91c1c; font-family: system-ui, sans-serif; font-size: 12px; }
 @media (prefers-color-scheme: dark) { svg.search-tree { --ground: #14181d; --box: #232a32; --ink: #e6e9ed;
-  --faint: #9aa5b1; --edge: #52606d; --best: #f59e0b; --good: #4ade80; --bad: #f87171; } }
-.search-tree .ground { fill: var(--ground); }
+  --faint: #9aa5b1; --edge: #52606d; --best: #f59e0b; --up: #4ade80; --down: #f87171; } }
+.search-tree .paper { fill: var(--ground); }
 .search-tree .edge { fill: none; stroke: var(--edge); }
 .search-tree .box { fill: var(--box); stroke: var(--edge); }
 .search-tree .best { stroke: var(--best); }
@@ -35,9 +37,10 @@ svg.search-tree { --ground: #ffffff; --box: #f3f4f6; --ink: #1f2933; --faint: #6
 .search-tree .dreamt { stroke-dasharray: 4 3; }
 .search-tree text { fill: var(--ink); }
 .search-tree .move { font-weight: 700; font-size: 14px; }
+.search-tree .far { text-anchor: end; }
 .search-tree .faint { fill: var(--faint); }
-.search-tree .good { fill: var(--good); }
-.search-tree .bad { fill: var(--bad); }
+.search-tree .up { fill: var(--up); }
+.search-tree .down { fill: var(--down); }
 """
 LEGEND = (
     "A box is a move: N visits, Q its value for the one who moves, P its prior, +n more moves not drawn.",
@@ -56,13 +59,6 @@ class TreePicture(NamedTuple):
     def save(self, path: Path) -> None:
         """Writes a standalone SVG."""
         write_whole(path, self.svg)
-
-
-class _Box(NamedTuple):
-    branch: Branch
-    x: float
-    y: float  # of the box's middle
-    children: tuple["_Box", ...]
 
 
 def picture(
@@ -92,76 +88,77 @@ def of_analysis(
     simulations = "1 simulation" if analysis.num_simulations == 1 else f"{analysis.num_simulations} simulations"
     move = notation.write(position.state, analysis.action)
     title = f"{position.name}, move {len(position.plies) + 1}: plays {move} after {simulations}"
+    board = board_picture.draw(position, notation, policy=analysis.policy)
     named = tree_view.named(root, position, notation)
-    return draw(named, f"{title}, value {signed(analysis.value)} for the player to move")
+    return draw(named, f"{title}, value {signed(analysis.value)} for the player to move", board)
 
 
-def draw(root: Branch, title: str) -> TreePicture:
-    """Draws a tree whose moves have names."""
-    top, bottom = _arrange(root, 0, float(HEADER + MARGIN))
-    boxes = list(_every(top))
-    width = max(max(box.x for box in boxes) + BOX_WIDTH + MARGIN, 720)
-    height = bottom - ROW_GAP + MARGIN
+def draw(root: Branch, title: str, board: BoardPicture | None = None) -> TreePicture:
+    """Draws a tree whose moves have names, to the right of a board."""
+    left = MARGIN + (board.width + MARGIN if board else 0.0)
+    tree = _drawn(root, left, float(HEADER), root.visits)
+    width = max(tree.right + MARGIN, NARROWEST)
+    height = max(tree.bottom - ROW_GAP, HEADER + board.height if board else 0) + MARGIN
+    lines = [("move", title, MARGIN + 12.0), ("faint", LEGEND[0], 48.0), ("faint", LEGEND[1], 65.0)]
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="search-tree" role="img" aria-label="{escape(title)}" '
-        f'viewBox="0 0 {width:g} {height:g}" width="{width:g}" height="{height:g}">',
-        f"<style>{STYLE}</style>",
-        f'<rect class="ground" width="{width:g}" height="{height:g}"/>',
-        f'<text x="{MARGIN}" y="{MARGIN + 12}" class="move">{escape(title)}</text>',
-        *(f'<text x="{MARGIN}" y="{y}" class="faint">{text}</text>' for y, text in zip((48, 65), LEGEND, strict=True)),
-        *(_edge(box, child, root.visits) for box in boxes for child in box.children),
-        *(part for box in boxes for part in _box(box)),
-        "</svg>\n",
+        f"<style>{STYLE}{board_picture.light_style()}</style>",
+        element("rect", "", "paper", width=width, height=height),
+        *(_text(class_, text, MARGIN, y) for class_, text, y in lines),
+        board.placed(MARGIN, HEADER) if board else "",
+        *tree.parts,
     ]
-    return TreePicture("\n".join(parts))
+    size = {"width": width, "height": height, "viewBox": f"0 0 {width:g} {height:g}"}
+    said = {"role": "img", "aria_label": title, "xmlns": "http://www.w3.org/2000/svg"}
+    return TreePicture(element("svg", "\n".join(parts), "search-tree", **said, **size) + "\n")
 
 
-def _arrange(branch: Branch, depth: int, top: float) -> tuple[_Box, float]:
-    """The boxes of a branch, of which the first row starts at `top`, and where the next row would."""
-    children, bottom = [], top
+class _Drawn(NamedTuple):
+    """A branch and all below it."""
+
+    parts: list[str]
+    y: float  # of the middle of its box
+    right: float
+    bottom: float  # where the next row would begin
+
+
+def _drawn(branch: Branch, left: float, top: float, visits: int) -> _Drawn:
+    """A branch whose box begins at `left` and its first row at `top`; edges are as thick as their share of visits."""
+    below, bottom, end = [], top, left + BOX_WIDTH
     for child in branch.children:
-        box, bottom = _arrange(child, depth + 1, bottom)
-        children.append(box)
-    bottom = max(bottom, top + BOX_HEIGHT + ROW_GAP)
-    y = (children[0].y + children[-1].y) / 2 if children else top + BOX_HEIGHT / 2
-    return _Box(branch, MARGIN + depth * (BOX_WIDTH + COLUMN_GAP), y, tuple(children)), bottom
-
-
-def _every(box: _Box) -> Iterator[_Box]:
-    yield box
-    for child in box.children:
-        yield from _every(child)
+        below.append(_drawn(child, end + COLUMN_GAP, bottom, visits))
+        bottom = below[-1].bottom
+    y = (below[0].y + below[-1].y) / 2 if below else top + BOX_HEIGHT / 2
+    parts = []
+    for child, drawn in zip(branch.children, below, strict=True):
+        middle, start = end + COLUMN_GAP / 2, end + COLUMN_GAP
+        curve = f"M{end:g} {y:g} C{middle:g} {y:g} {middle:g} {drawn.y:g} {start:g} {drawn.y:g}"
+        thickness = 1 + 5 * (child.visits / max(visits, 1)) ** 0.5
+        parts.append(path(_classes("edge", child), curve, stroke_width=f"{thickness:.1f}"))
+    parts += [part for drawn in below for part in drawn.parts] + _box(branch, left, y)
+    right = max((drawn.right for drawn in below), default=end)
+    return _Drawn(parts, y, right, max(bottom, top + BOX_HEIGHT + ROW_GAP))
 
 
 def _classes(kind: str, branch: Branch) -> str:
     return kind + (" best" if branch.is_best else "") + ("" if branch.is_legal else " dreamt")
 
 
-def _edge(parent: _Box, child: _Box, visits: int) -> str:
-    """A curve whose thickness is the square root of its share of the simulations."""
-    start, end = parent.x + BOX_WIDTH, child.x
-    middle = (start + end) / 2
-    thickness = 1 + 5 * (child.branch.visits / max(visits, 1)) ** 0.5
-    return (
-        f'<path class="{_classes("edge", child.branch)}" stroke-width="{thickness:.1f}" '
-        f'd="M{start:g} {parent.y:g} C{middle:g} {parent.y:g} {middle:g} {child.y:g} {end:g} {child.y:g}"/>'
-    )
+def _text(class_: str, content: str, x: Length, y: Length) -> str:
+    return element("text", escape(content), class_, x=x, y=y)
 
 
-def _box(box: _Box) -> Iterator[str]:
-    branch, x, y = box.branch, box.x, box.y
+def _box(branch: Branch, left: float, y: float) -> list[str]:
     is_root = branch.action == tree_view.NO_ACTION
-    name = "root" if is_root else branch.text
-    sign = "good" if branch.q > 0.005 else "bad" if branch.q < -0.005 else "faint"
-    yield (
-        f'<rect class="{_classes("box", branch)}" x="{x:g}" y="{y - BOX_HEIGHT / 2:g}" '
-        f'width="{BOX_WIDTH}" height="{BOX_HEIGHT}" rx="6"/>'
-    )
-    yield f'<text class="move" x="{x + 10:g}" y="{y - 3:g}">{escape(name)}</text>'
-    yield f'<text class="faint" text-anchor="end" x="{x + BOX_WIDTH - 10:g}" y="{y - 3:g}">N {branch.visits}</text>'
+    near, far = left + 10, left + BOX_WIDTH - 10
+    size = {"width": BOX_WIDTH, "height": BOX_HEIGHT, "rx": 6}
+    parts = [
+        element("rect", "", _classes("box", branch), x=left, y=y - BOX_HEIGHT / 2, **size),
+        _text("move", "root" if is_root else branch.text, near, y - 3),
+        _text("faint far", f"N {branch.visits}", far, y - 3),
+    ]
     if not is_root:  # whose value the title says
-        prior = f'<tspan class="faint" dx="8">P {branch.prior:.0%}</tspan>'
-        numbers = f'<tspan class="{sign}">Q {signed(branch.q)}</tspan>{prior}'
-        yield f'<text x="{x + 10:g}" y="{y + 14:g}">{numbers}</text>'
-    if branch.hidden:
-        yield f'<text class="faint" text-anchor="end" x="{x + BOX_WIDTH - 10:g}" y="{y + 14:g}">+{branch.hidden}</text>'
+        sign = "up" if branch.q > 0.005 else "down" if branch.q < -0.005 else "faint"
+        value = element("tspan", f"Q {signed(branch.q)}", sign)
+        numbers = value + element("tspan", f"P {branch.prior:.0%}", "faint", dx=8)
+        parts.append(element("text", numbers, x=near, y=y + 14))
+    return parts + ([_text("faint far", f"+{branch.hidden}", far, y + 14)] if branch.hidden else [])

@@ -88,6 +88,18 @@ def _dreamt(branch: Branch) -> Branch:
     return branch._replace(text=f"#{branch.action}", is_legal=False, children=children)
 
 
+def expected(
+    tree: Tree, best: int, position: Position, notation: Notation, *, width: int, length: int, most: float
+) -> list[list[Branch]]:
+    """The `width` best moves of `position`, each with the legal moves that the search expects after it.
+
+    A line has `length` moves at most, and one alone where chance may act next and the tree does not say when.
+    """
+    is_certain = tree.is_chance is not None or position.dice is None
+    root = branches(tree, best, depth=length if is_certain else 1, width=width, width_below=1, most=most)
+    return [[branch for branch in line if branch.is_legal] for line in lines(named(root, position, notation))]
+
+
 def lines(root: Branch) -> list[list[Branch]]:
     """Each of the root's moves with what follows it, always the first child."""
     return [[branch, *(lines(branch)[0] if branch.children else [])] for branch in root.children]

@@ -20,8 +20,8 @@ from starlette.middleware import Middleware
 from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from muzero_jax.apps.play.web_session import WebGame
 
@@ -29,23 +29,6 @@ HOST = "127.0.0.1"
 OWN_NAMES = re.compile(r"(127\.0\.0\.1|localhost)(:[0-9]{1,5})?", re.IGNORECASE)
 """The names that this machine may have in a Host header; a page of another site would name its own."""
 PAGE = Path(__file__).parent / "web"
-FILES = {"index.html": "text/html", "style.css": "text/css"} | dict.fromkeys(
-    (
-        "app.js",
-        "ask.js",
-        "board.js",
-        "chess.js",
-        "hex.js",
-        "memory.js",
-        "pad.js",
-        "points.js",
-        "svg.js",
-        "thoughts.js",
-        "tiles.js",
-        "tip.js",
-    ),
-    "text/javascript",
-)
 MOST_BYTES = 10_000
 """The longest order that is read; the page sends none so long."""
 
@@ -89,7 +72,7 @@ def make_app(game: WebGame) -> Starlette:
             Route("/api/state", state),
             Route("/api/{order}", order, methods=["POST"]),
             Route("/tree.svg", tree),
-            *(Route("/" + name.replace("index.html", ""), _file(name)) for name in FILES),
+            Mount("/", StaticFiles(directory=PAGE, html=True)),
         ],
         middleware=[Middleware(BaseHTTPMiddleware, dispatch=_keep_to_itself)],
         exception_handlers={kind: _refuse for kind in (HTTPException, ValueError, ClientDisconnect, Exception)},
@@ -99,11 +82,12 @@ def make_app(game: WebGame) -> Starlette:
 
 
 ORDERS: dict[str, dict[str, type]] = {
-    "play": {"move": str, "ply": int},
-    "agent-move": {"num_simulations": int, "ply": int},
-    "analysis": {"num_simulations": int, "ply": int},
-    "undo": {"colour": int},
-    "new": {},
+    "play": {"move": str, "ply": int, "seat": int},
+    "agent-move": {"num_simulations": int, "ply": int, "seat": int},
+    "analysis": {"num_simulations": int, "ply": int, "seat": int, "overlay": str},
+    "undo": {"colour": int, "seat": int},
+    "new": {"seat": int},
+    "look": {"seat": int},
 }
 """The orders that may be posted under `/api`, with their fields; `WebGame`'s methods of that name."""
 
@@ -124,27 +108,8 @@ def listen(port: int) -> socket.socket:
 
 def make_server(game: WebGame) -> uvicorn.Server:
     """A server that `run(sockets=[...])` runs until it is interrupted or `should_exit` is set."""
-    config = uvicorn.Config(
-        make_app(game), http=_Protocol, log_level="warning", lifespan="off", ws="none", timeout_graceful_shutdown=1
-    )
-    return uvicorn.Server(config)
-
-
-class _Protocol(H11Protocol):
-    """HTTP as uvicorn reads it, but what is no HTTP at all is answered in JSON too."""
-
-    def send_400_response(self, msg: str) -> None:
-        body = b'{"error": "this is not a valid HTTP request"}'
-        head = b"HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: "
-        self.transport.write(head + b"%d\r\n\r\n%s" % (len(body), body))
-        self.transport.close()
-
-
-def _file(name: str):
-    async def file(request: Request) -> Response:
-        return Response((PAGE / name).read_bytes(), media_type=FILES[name])
-
-    return file
+    options = {"log_level": "warning", "lifespan": "off", "ws": "none", "timeout_graceful_shutdown": 1}
+    return uvicorn.Server(uvicorn.Config(make_app(game), http="h11", **options))
 
 
 async def _keep_to_itself(request: Request, answer: RequestResponseEndpoint) -> Response:
@@ -165,11 +130,6 @@ async def _refuse(request: Request, mistake: Exception) -> Response:
         status, text = 400, str(mistake)
     else:
         status, text = 500, "the server failed; its terminal says why"
-    path = request.scope["path"][:32]
-    if text == "Not Found":
-        text = f"there is nothing at {path}"
-    elif text == "Method Not Allowed":
-        text = f"{request.method[:32]} cannot be used at {path}"
     sayable = text.encode("utf-8", "replace").decode()  # JSON can hold half of a surrogate pair; UTF-8 cannot
     return JSONResponse({"error": sayable}, status, headers=getattr(mistake, "headers", None))
 
@@ -199,6 +159,8 @@ def _fields(body: bytes, allowed: dict[str, type]) -> dict[str, Any]:
             raise ValueError(f"there is no field {name[:32]}")
         if type(value) is not allowed[name]:
             raise ValueError(f"{name} must be {'text' if allowed[name] is str else 'a whole number'}")
+        if name in ("seat", "colour") and value not in (0, 1):
+            raise ValueError(f"{name} must be 0 or 1")
     if "move" in allowed and "move" not in fields:
         raise ValueError("a move is missing")
     return fields

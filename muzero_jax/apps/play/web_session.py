@@ -2,19 +2,22 @@
 
 A server has one game, however many pages show it. The page names the ply that it shows, so a click on a board that
 has changed since (a second tab, a slow answer) is refused instead of played. The page decides which side is the
-agent's: it asks for the agent's moves, so people, agents or both can play.
+agent's: it asks for the agent's moves, so people, agents or both can play. Boards and sentences are made here.
 """
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from muzero_jax.apps.play import clicks, drawing, tree_picture, tree_view
+from muzero_jax.apps.play import overlay as overlays
+from muzero_jax.apps.play import tree_picture, tree_view
+from muzero_jax.apps.play.board_picture import board_of
+from muzero_jax.apps.play.boards import svg
+from muzero_jax.apps.play.drawing import signed
 from muzero_jax.apps.play.position import Position
-from muzero_jax.apps.play.thinking import WHY_ANOTHER, Analysis, Thinker
-from muzero_jax.games.layout import cells_first
+from muzero_jax.apps.play.thinking import Analysis, Thinker
 from muzero_jax.games.notation import Notation
+from muzero_jax.games.view import POINTS
 
 BUDGETS = (1, 4, 16, 64, 256, 1024)
 MOST_SIMULATIONS = 4096
@@ -23,125 +26,116 @@ MOST_SIMULATIONS = 4096
 NUM_LINES, LINE_LENGTH = 4, 6
 DIRECTIONS = ("left", "up", "right", "down")
 """Moves that the arrow keys play, where a game has moves of these names."""
-PLAIN = "plain"
-"""The page of a game that has no board of its own there: its position as text, and a button for each legal move."""
-
-
-def board_state(position: Position, notation: Notation) -> dict[str, Any]:
-    """The board, the moves that clicks on it name, whose turn it is, what is legal and what was played."""
-    game, view, squares = position.game, position.game.view, position.squares
-    played = _texts(position, notation)
-    return {
-        "game": position.name,
-        "title": game.title,
-        "goal": game.goal,
-        "board": view.page or PLAIN,
-        "text": "" if view.page else drawing.plain(drawing.draw(position, notation)),
-        "columns": notation.columns,
-        "rows": notation.rows,
-        "squares": squares,
-        "clicks": _clicks(position, notation, (len(squares), len(squares[0]))),
-        "names": view.colours,
-        "inks": view.inks,
-        "to_move": position.colour_to_move,
-        "legal": [notation.write(position.state, action) for action in _distinct(position)],
-        "directions": [word for word in DIRECTIONS if _is_read(notation, position, word)],
-        "moves": played,
-        "movers": [ply.colour for ply in position.plies],
-        "ply": len(played),
-        "in_turns": position.environment.discount is not None,
-        "num_players": position.environment.num_players,
-        "total": position.total,
-        "checkers": view.checkers and view.checkers(position.state)._asdict(),
-        "swapped": position.swapped,
-        "result": position.result,
-        "winning_cells": position.winning_cells,
-    }
-
-
-def _texts(position: Position, notation: Notation) -> list[str]:
-    """The moves so far; a move's text belongs to the position before it."""
-    before = (position.start, *(ply.state for ply in position.plies))
-    return [notation.write(state, ply.action) for state, ply in zip(before, position.plies, strict=False)]
-
-
-def _distinct(position: Position) -> list[int]:
-    """The legal actions, of which those that are alike are one."""
-    return list(dict.fromkeys(position.game.same_as.get(action, action) for action in position.legal_actions()))
-
-
-def _is_read(notation: Notation, position: Position, word: str) -> bool:
-    try:
-        notation.read(position.state, word)
-    except ValueError:
-        return False
-    return True
-
-
-def _clicks(position: Position, notation: Notation, shape: tuple[int, int]) -> list[list[str | None]]:
-    """The move that a click on each cell of the picture names, legal or not; None where it names none."""
-    board, num_actions = position.environment.board, position.environment.num_actions
-    location = cells_first(shape, num_actions)
-    if board is not None and board.shape == shape:
-        location = np.asarray(board.action_location)
-    actions = clicks.clicked_actions(position.game.view.page, shape, location)
-    return [[None if a < 0 else notation.write(position.state, a) for a in row] for row in actions.tolist()]
+OVERLAYS = ("policy", "values", "prior")
 
 
 class WebGame:
-    """One game against one agent; only one call at a time."""
+    """One game against one agent; only one call at a time.
+
+    Everywhere `seat` is the side that a person plays, by which the board is turned (`boards.Board`); and whoever names
+    the `ply` that they see is refused with ValueError if another has come since.
+    """
 
     def __init__(self, position: Position, thinker: Thinker, notation: Notation):
         self.position, self.thinker, self.notation = position, thinker, notation
         self._remembered: tuple[Any, Analysis] | None = None  # the last analysis, and of what
 
-    def state(self) -> dict[str, Any]:
-        """The answer of `board_state`, and the budgets that the page offers."""
-        usual, most = self.thinker.num_simulations, self.thinker.most_value
-        return board_state(self.position, self.notation) | {
+    def state(self, seat: int | None = None) -> dict[str, Any]:
+        """The board, the moves that clicks on it name, whose turn it is, what is legal and what was played."""
+        position, game, view = self.position, self.position.game, self.position.game.view
+        board, usual = board_of(position, self.notation, seat=seat), self.thinker.num_simulations
+        legal = {self._write(action): self._same(action) for action in position.legal_actions()}
+        clicked, paths = set(board.clicked.values()), board.paths()
+        directions = [word for word in DIRECTIONS if self._is_word(word)]
+        return {
+            "game": position.name,
+            "title": game.title,
+            "size": f"{board.height}×{board.width}" if view.page in ("hex", "go") else "",
+            "goal": game.goal,
+            "board": board.kind,
+            "svg": svg(board),
+            "squares": position.squares,
+            "clicks": board.num_clicks,
+            "paths": paths,
+            "joint": "/" if view.page == POINTS else "",  # between the two cells of a move, as it is written
+            "legal": list(legal),
+            "buttons": [m for m, a in legal.items() if a not in clicked and m not in paths and m not in directions],
+            "directions": directions,
+            "names": view.colours,
+            "inks": view.inks,
+            "to_move": position.colour_to_move,
+            "moves": position.texts(self.notation),
+            "movers": [ply.colour for ply in position.plies],
+            "ply": len(position.plies),
+            "in_turns": position.environment.discount is not None,
+            "num_players": position.environment.num_players,
+            "total": position.total,
+            "status": self._status(),
+            "swapped": position.swapped,
+            "result": position.result,
+            "winning_cells": position.winning_cells,
             "num_simulations": usual,
             "budgets": sorted({*BUDGETS, usual}),
-            "most_value": most if np.isfinite(most) else None,
         }
 
-    def play(self, move: str, ply: int | None = None) -> dict[str, Any]:
+    look = state
+
+    def play(self, move: str, ply: int | None = None, seat: int | None = None) -> dict[str, Any]:
         """A person's move, in the game's notation; ValueError says in one sentence why not."""
         self._expect(ply)
         action = self._read(move)
         if self.position.repeats(action):
             raise ValueError(f"{move} would repeat an earlier position, which loses the game: play elsewhere")
-        return self._go_to(self.position.play(action))
+        return self._go_to(self.position.play(action), seat)
 
-    def agent_move(self, num_simulations: int | None = None, ply: int | None = None) -> dict[str, Any]:
+    def agent_move(
+        self, num_simulations: int | None = None, ply: int | None = None, seat: int | None = None
+    ) -> dict[str, Any]:
         """The agent's move for the side to move."""
         self._expect(ply)
-        return self._go_to(self.position.play(self._think(num_simulations).action))
+        return self._go_to(self.position.play(self._think(num_simulations).action), seat)
 
-    def undo(self, colour: int | None = None) -> dict[str, Any]:
+    def undo(self, colour: int | None = None, seat: int | None = None) -> dict[str, Any]:
         """Takes moves back until `colour` is to choose again; one move where it is None."""
-        return self._go_to(self.position.undo(colour))
+        return self._go_to(self.position.undo(colour), seat)
 
-    def new(self) -> dict[str, Any]:
+    def new(self, seat: int | None = None) -> dict[str, Any]:
         """Starts again; in a game with dice the same moves may then lead elsewhere."""
         self._remembered = None
-        return self._go_to(self.position.new())
+        return self._go_to(self.position.new(), seat)
 
-    def analysis(self, num_simulations: int | None = None, ply: int | None = None) -> dict[str, Any]:
-        """The agent's analysis of the position: shares of moves, values for the side to move, the best lines."""
+    def analysis(
+        self,
+        num_simulations: int | None = None,
+        ply: int | None = None,
+        seat: int | None = None,
+        overlay: str = OVERLAYS[0],
+    ) -> dict[str, Any]:
+        """The agent's analysis of the position: shares of moves, values for the side to move, the best lines.
+
+        Args:
+          overlay: which of `OVERLAYS` is drawn over the board and written on the buttons.
+        """
         self._expect(ply)
-        analysis = self._think(num_simulations)
-        return {
+        if overlay not in OVERLAYS:
+            raise ValueError(f"overlay must be one of {', '.join(OVERLAYS)}")
+        found = self._think(num_simulations)
+        numbers, choice = self._numbers(found), self._same(found.action)
+        of_values = overlays.of_values(numbers["values"], choice, self._largest_shown)
+        notes = of_values if overlay == "values" else overlays.of_shares(numbers[overlay], choice)
+        board = board_of(self.position, self.notation, notes, seat)
+        texts = {kind: {self._write(a): number for a, number in these.items()} for kind, these in numbers.items()}
+        return texts | {
             "ply": len(self.position.plies),
-            "colour": self.position.colour_to_move,
-            "move": self._write(analysis.action),
-            "why": self._why(),
-            "policy": self._shares(analysis.policy),
-            "prior": self._shares(analysis.prior),
-            "value": analysis.value,
-            "prior_value": analysis.prior_value,
-            "num_simulations": analysis.num_simulations,
-            "seconds": analysis.seconds,
-            **self._lines(analysis),
+            "move": self._write(choice),
+            "notes": {self._write(action): note.text for action, note in notes.notes.items()},
+            "svg": svg(board),
+            "is_ringed": board.page != POINTS or board.ends(choice) is None,  # an arrow is no ring
+            "num_simulations": found.num_simulations,
+            "said": self._said(found),
+            "bar": self._bar(found),
+            "why": self.thinker.why,
+            "lines": self._lines(found),
         }
 
     def tree(self) -> str:
@@ -150,48 +144,46 @@ class WebGame:
             raise ValueError("this position has no search to draw yet: show an overlay first")
         return tree_picture.of_analysis(self._remembered[1], self.position, self.notation).svg
 
-    def _go_to(self, position: Position) -> dict[str, Any]:
+    # --- moves --------------------------------------------------------------------------------------------------------
+
+    def _go_to(self, position: Position, seat: int | None) -> dict[str, Any]:
         self.position = position
-        return self.state()
+        return self.state(seat)
+
+    def _same(self, action: int) -> int:
+        return self.position.game.same_as.get(action, action)
+
+    def _write(self, action: int) -> str:
+        return self.notation.write(self.position.state, self._same(action))
+
+    def _is_word(self, word: str) -> bool:
+        """Whether a word is a move of this game."""
+        try:
+            return self.notation.read(self.position.state, word) >= 0
+        except ValueError:
+            return False
 
     def _read(self, move: str) -> int:
         self._expect_more()
-        try:
-            action = self.notation.read(self.position.state, move)
-        except ValueError:
-            raise ValueError(f"there is no move {move[:16]}") from None
+        if not self._is_word(move):
+            raise ValueError(f"there is no move {move[:16]}")
+        action = self.notation.read(self.position.state, move)
         if not self.position.legal_action_mask()[action]:
             raise ValueError(f"the rules do not allow {move} here")
         return action
 
-    def _write(self, action: int) -> str:
-        return self.notation.write(self.position.state, self.position.game.same_as.get(action, action))
+    def _expect(self, ply: int | None) -> None:
+        if ply is not None and ply != len(self.position.plies):
+            raise ValueError("the position has changed since: look at the board again")
 
-    def _shares(self, policy) -> dict[str, float]:
-        shares = dict.fromkeys(map(self._write, self.position.legal_actions()), 0.0)
-        for action in self.position.legal_actions():
-            shares[self._write(action)] += float(policy[action])
-        return shares
+    def _expect_more(self) -> None:
+        if self.position.is_over:
+            raise ValueError("the game is over: take a move back or start a new game")
 
-    def _why(self) -> str:
-        """Why the move that the agent would play need not have the largest share."""
-        temperature = self.thinker.temperature
-        return f"The move is drawn from the shares, at temperature {temperature:g}." if temperature else WHY_ANOTHER
+    def _played(self) -> tuple[int, ...]:
+        return tuple(ply.action for ply in self.position.plies)
 
-    def _lines(self, analysis: Analysis) -> dict[str, Any]:
-        """`values` of the moves that search tried, and its `lines`, the best first; without a tree the move alone."""
-        if analysis.tree is None:
-            return {"values": {}, "lines": [{"moves": [self._write(analysis.action)], "visits": None, "value": None}]}
-        look = partial(tree_view.branches, analysis.tree, analysis.action, most=analysis.most_value)
-        every = look(depth=1, width=self.position.environment.num_actions)
-        # Where the tree does not say when chance acts, no real move follows the first.
-        is_certain = analysis.tree.is_chance is not None or self.position.dice is None
-        root = look(depth=LINE_LENGTH if is_certain else 1, width=NUM_LINES, width_below=1)
-        lines = [
-            {"moves": [branch.text for branch in line if branch.is_legal], "visits": line[0].visits, "value": line[0].q}
-            for line in tree_view.lines(tree_view.named(root, self.position, self.notation))
-        ]
-        return {"values": {self._write(branch.action): branch.q for branch in every.children}, "lines": lines}
+    # --- thoughts -----------------------------------------------------------------------------------------------------
 
     def _think(self, num_simulations: int | None) -> Analysis:
         """An analysis, or the last one where the question is the same."""
@@ -204,13 +196,69 @@ class WebGame:
             self._remembered = question, self.thinker.analyse(self.position, num_simulations=budget)
         return self._remembered[1]
 
-    def _expect_more(self) -> None:
-        if self.position.is_over:
-            raise ValueError("the game is over: take a move back or start a new game")
+    def _numbers(self, found: Analysis) -> dict[str, dict[int, float]]:
+        """Both policies over the legal moves, of which those that are alike are one, and values of the moves tried."""
+        numbers: dict[str, dict[int, float]] = {kind: {} for kind in OVERLAYS}
+        for action in self.position.legal_actions():
+            for shares, policy in ((numbers["policy"], found.policy), (numbers["prior"], found.prior)):
+                shares[self._same(action)] = shares.get(self._same(action), 0.0) + float(policy[action])
+        if found.tree is not None:
+            width = self.position.environment.num_actions
+            root = tree_view.branches(found.tree, found.action, most=found.most_value, depth=1, width=width)
+            numbers["values"] = {self._same(branch.action): branch.q for branch in root.children}
+        return numbers
 
-    def _played(self) -> tuple[int, ...]:
-        return tuple(ply.action for ply in self.position.plies)
+    def _lines(self, found: Analysis) -> list[dict[str, Any]]:
+        """How the game may go on, the best line first; without a tree the move alone."""
+        if found.tree is None:
+            return [{"moves": [self._write(found.action)], "visits": None, "value": None}]
+        limits = {"width": NUM_LINES, "length": LINE_LENGTH, "most": found.most_value}
+        lines = tree_view.expected(found.tree, found.action, self.position, self.notation, **limits)
+        return [{"moves": [m.text for m in ms], "visits": ms[0].visits, "value": signed(ms[0].q)} for ms in lines]
 
-    def _expect(self, ply: int | None) -> None:
-        if ply is not None and ply != len(self.position.plies):
-            raise ValueError("the position has changed since: look at the board again")
+    @property
+    def _largest(self) -> float | None:
+        """The largest value, None where it is not known."""
+        most = self.thinker.most_value
+        return most if np.isfinite(most) else None
+
+    @property
+    def _largest_shown(self) -> float | None:
+        """The largest value; None in a single-player game with points, where it is only what the network can say."""
+        return None if self.position.environment.num_players == 1 and self.thinker.most_value > 1 else self._largest
+
+    # --- words --------------------------------------------------------------------------------------------------------
+
+    def _status(self) -> str:
+        """The result, or whose turn it is; in a single-player game the points so far."""
+        position = self.position
+        if position.environment.num_players == 1 and not position.is_over:
+            return f"{_points(position.total)}, {len(position.plies)} moves"
+        return position.result or f"{position.game.view.colours[position.colour_to_move]} to move"
+
+    def _said(self, found: Analysis) -> str:
+        """The value in words: whose it is, or of what, and its range where that is not from -1 to 1."""
+        of, most = "Expected from here", self._largest
+        if self.position.environment.num_players > 1:
+            reach = f" (-{most:g} to +{most:g})" if most is not None and most > 1 else ""
+            of = f"Value for {self.position.game.view.colours[self.position.colour_to_move]}{reach}"
+        after = f"{signed(found.value)} after {found.num_simulations} simulations"
+        return f"{of}: {after}, {signed(found.prior_value)} at first sight."
+
+    def _bar(self, found: Analysis) -> dict[str, Any]:
+        """The first player's part of the bar, and what it is a part of.
+
+        In a single-player game with points it is those so far among those that are expected in the end. Where two
+        play and no largest value is known, it is by v / (1 + |v|) in place of v.
+        """
+        value = found.value if self.position.colour_to_move == 0 else -found.value
+        if self.position.environment.num_players == 1 and self._largest_shown is None:
+            so_far = max(0.0, self.position.total)
+            of = f"{_points(self.position.total)} so far, of those expected in the end"
+            return {"first": so_far / max(so_far + max(0.0, value), 1e-9), "of": of}
+        share = value / (self._largest or 1 + abs(value))
+        return {"first": (1 + min(1.0, max(-1.0, share))) / 2, "of": ""}
+
+
+def _points(total: float) -> str:
+    return f"{round(total, 2):,.10g} point{'' if total == 1 else 's'}"

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from muzero_jax.apps.play import thinking
-from muzero_jax.apps.play.position import BLACK, WHITE, IllegalMove, new_game
-from muzero_jax.games.environment import make_environment
+from muzero_jax.apps.play.position import BLACK, WHITE, IllegalMove
 from tests.reference.play import fake_thinker, notation, opening, played
 from tests.reference.tiny_run import assert_same
 
@@ -50,38 +49,18 @@ def test_after_a_swap_white_owns_the_mirrored_stone_and_black_is_to_move():
     assert [ply.colour for ply in position.plies] == [BLACK, WHITE]
 
 
-def test_white_still_joins_left_and_right_after_a_swap():
-    position = played("hex", "b:b3 w:swap b:a1 w:a2 b:a3 w:b2 b:a4 w:d2")
-    assert position.is_over and position.winner == WHITE and position.score() == "W+"
-
-
-def test_the_game_ends_and_nothing_can_be_played_on():
-    position = played("tic_tac_toe", "b:a1 w:a2 b:b1 w:b2 b:c1")
-    assert position.is_over and position.winner == BLACK and not position.legal_action_mask().any()
-    for colour in (BLACK, WHITE):
+def test_a_finished_game_and_an_illegal_action_are_refused_and_change_nothing():
+    over, position = played("tic_tac_toe", "b:a1 w:a2 b:b1 w:b2 b:c1"), played("hex", "b:a1 w:b2")
+    assert over.is_over and over.winner == BLACK and not over.legal_action_mask().any() and over.undo().winner is None
+    for ask in (lambda: over.play(8, BLACK), lambda: over.play(8, WHITE), lambda: over.seen_by(WHITE)):
         with pytest.raises(IllegalMove, match="over"):
-            position.play(8, colour)
-        with pytest.raises(IllegalMove, match="over"):
-            position.seen_by(colour)
-    position = position.undo()
-    assert not position.is_over and position.winner is None
-
-
-@pytest.mark.parametrize("action", [-1, 0, 16, 17, 10**9])
-def test_an_illegal_action_changes_nothing(action):
-    position = played("hex", "b:a1 w:b2")
-    before = position.state
-    with pytest.raises(IllegalMove):
-        position.play(action)
-    assert position.state is before and len(position.plies) == 2
-
-
-def test_resigning_gives_the_game_to_the_other_side_until_it_is_taken_back():
-    position = played("hex", "b:a1")
-    resigned = position.resign(BLACK)
-    assert resigned.is_over and resigned.winner == WHITE and resigned.score() == "W+R"
-    assert not resigned.undo().is_over and resigned.undo().colour_to_move == WHITE
-    assert not position.is_over
+            ask()
+    for action in (-1, 0, 17, 10**9):
+        with pytest.raises(IllegalMove):
+            position.play(action)
+    with pytest.raises(IllegalMove, match="the other side is to move"):
+        opening("gardner_chess").play(0, WHITE)
+    assert drawn(position) == "X.../.O../..../...." and len(position.plies) == 2
 
 
 # --- positions built from stones --------------------------------------------------------------------------------------
@@ -130,29 +109,16 @@ def test_a_swap_answers_the_first_move_of_a_game_and_no_other_stone():
         played("hex", "b:b2 b:swap-pieces")
 
 
-def test_in_go_the_other_side_passes_without_ending_the_game():
+def test_the_other_side_passes_where_a_colour_moves_twice():
     position = played("go_9x9", "b:C3 b:pass b:D3 b:pass b:E3 w:E4 w:D4")
     assert not position.is_over and position.colour_to_move == BLACK
-    assert drawn(position).split("/")[6] == "..XXX...." and drawn(position).split("/")[5] == "...OO...."
+    assert drawn(position).split("/")[5:7] == ["...OO....", "..XXX...."]
     assert played("go_9x9", "b:C3 w:pass b:pass").is_over
-
-
-def test_go_stones_that_are_built_have_their_liberties():
-    """Black takes a white stone that was set up in its mouth."""
-    position = played("go_9x9", "b:A2 w:A1 b:B1")
-    assert drawn(position).endswith("X......../.X.......")
-
-
-def test_in_othello_the_other_side_passes():
+    taken = played("go_9x9", "b:A2 w:A1 b:B1")  # stones that are built have their liberties
+    assert drawn(taken).endswith("X......../.X.......")
     position = played("othello", "b:d3 w:c3 w:e3")
     assert drawn(position).split("/")[2:5] == ["..OOO...", "...OO...", "...XO..."]
     assert position.colour_to_move == BLACK and position.legal_action_mask(WHITE).any()
-
-
-@pytest.mark.parametrize("name", ["gardner_chess"])
-def test_chess_is_played_in_turns(name):
-    with pytest.raises(IllegalMove, match="the other side is to move"):
-        opening(name).play(0, WHITE)
 
 
 # --- undo -------------------------------------------------------------------------------------------------------------
@@ -181,11 +147,9 @@ def test_undo_restores_every_state_exactly(name, text):
         position.undo()
 
 
-def test_undo_goes_back_to_the_last_choice_of_a_colour():
-    position = played("tic_tac_toe", "b:a1 w:b1 b:c1 w:a2")
-    assert [len(position.undo(colour).plies) for colour in (BLACK, WHITE, None)] == [2, 3, 3]
-    with pytest.raises(ValueError, match="there is nothing to take back"):
-        played("tic_tac_toe", "b:a1").undo(WHITE)
+def test_a_move_is_written_as_the_position_before_it_has_it():
+    game = played("gardner_chess", "b:a2a3 w:b4b3")
+    assert game.texts(notation("gardner_chess")) == ["a2a3", "b4b3"]
 
 
 def test_a_position_stays_as_it_is_whatever_is_played_on_it():
@@ -198,31 +162,32 @@ def test_a_position_stays_as_it_is_whatever_is_played_on_it():
     assert drawn(position) == "X.../.O../..../...." and len(position.plies) == 2 and not position.is_over
 
 
-def test_all_positions_of_a_game_share_its_compiled_rules():
-    position = opening("tic_tac_toe")
-    assert position.play(0).undo().new().play(1).move is position.move
-
-
-def test_only_games_for_two_can_be_played():
-    with pytest.raises(ValueError, match="tic_tac_toe is a single-player game, and play needs two"):
-        new_game(make_environment("tic_tac_toe")._replace(num_players=1))
-
-
 # --- results ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_draw_scores_0():
-    position = played("tic_tac_toe", "b:a1 w:b2 b:c3 w:b1 b:b3 w:a3 b:c1 w:c2 b:a2")
-    assert position.is_over and position.winner is None and position.score() == "0"
-
-
-def test_go_is_scored_by_area_with_komi_and_agrees_with_the_rules_at_the_end():
-    position = played("go_9x9", "b:E5 w:pass b:pass")
-    assert position.score() == "B+73.5" and position.winner == BLACK
-    assert position.score(komi=81.0) == "0"
-    assert opening("go_9x9").score() == "W+7.5"
-    with pytest.raises(ValueError, match="cannot score"):
-        opening("hex").score()
+@pytest.mark.parametrize(
+    "name, moves, result, score",
+    [
+        ("tic_tac_toe", "b:a1 w:a2 b:b1 w:b2 b:c1", "X wins", "B+"),
+        ("tic_tac_toe", "b:a1 w:b2 b:c3 w:b1 b:b3 w:a3 b:c1 w:c2 b:a2", "a draw", "0"),
+        ("go_9x9", "b:E5 w:pass b:pass", "black wins by 73.5", "B+73.5"),
+        ("go_9x9", "", None, "W+7.5"),
+        ("hex", "b:b3 w:swap b:a1 w:a2 b:a3 w:b2 b:a4 w:d2", "white wins", "W+"),  # still from left to right
+        ("hex", "b:b3", None, None),
+    ],
+)
+def test_a_result_is_told_with_the_games_own_names_and_as_gtp_writes_it(name, moves, result, score):
+    position = played(name, moves)
+    assert position.result == result
+    if score is not None:
+        assert position.score() == score
+    else:
+        with pytest.raises(ValueError, match="cannot score"):
+            position.score()
+    resigned = played("connect_four", "b:a").resign(WHITE)
+    assert resigned.result == "red wins by resignation" and resigned.score() == "B+R"
+    assert not resigned.undo().is_over and resigned.undo().colour_to_move == WHITE
+    assert name != "go_9x9" or not moves or position.score(komi=81.0) == "0"
 
 
 # --- asking an agent --------------------------------------------------------------------------------------------------
@@ -235,13 +200,11 @@ def test_an_agent_is_asked_from_the_right_side_with_the_right_legality():
         assert analysis.action == SWAP - 1 and analysis.policy[SWAP] == 0 and analysis.policy[5] == 0
     assert thinker.analyse(played("hex", "b:b2")).action == SWAP
     assert analysis.best(2)[0] == SWAP - 1 and analysis.policy.sum() == pytest.approx(1)
-
-
-def test_nobody_is_told_a_value_beyond_a_win():
-    """Whatever a search or a network says: here 1.7 and -1.2."""
-    thinker = fake_thinker(num_simulations=170, first_sight=-1.2)
-    analysis = thinker.analyse(opening("tic_tac_toe"))
-    assert (analysis.value, analysis.prior_value) == (1.0, -1.0)
+    found = fake_thinker(favourite=4, num_simulations=170, first_sight=-1.2).analyse(opening("tic_tac_toe"))
+    assert (found.value, found.prior_value) == (1.0, -1.0), "no value is beyond a win"
+    assert found.best(2) == [4, 0] and found._replace(action=8).best(3) == [8, 4, 0]
+    position = played("tic_tac_toe", "b:a1")
+    assert fake_thinker(favourite=1).line(position, 4) == [1, 8, 7, 6] and drawn(position) == "X../.../..."
 
 
 def test_a_position_in_go_is_not_repeated():
@@ -286,14 +249,6 @@ def test_a_search_of_ones_own_plays_with_the_simulation_counts_that_it_has():
     assert thinker.analyse(position, num_simulations=64).num_simulations == 4
 
 
-def test_what_was_searched_before_does_not_spare_the_preparation_for_a_time():
-    position, thinker = opening("tic_tac_toe"), fake_thinker(num_simulations=16, most_simulations=100)
-    for _ in range(2):
-        thinker.analyse(position)
-    thinker.prepare(position, 60.0)
-    assert thinker.analyse(position, seconds=60.0).num_simulations == 64
-
-
 def test_a_bounded_number_of_budgets_stays_compiled_and_a_dropped_one_is_never_compiled_on_the_clock():
     position, thinker = opening("tic_tac_toe"), fake_thinker(most_simulations=32)
     thinker.prepare(position, 60.0)
@@ -307,29 +262,3 @@ def test_a_bounded_number_of_budgets_stays_compiled_and_a_dropped_one_is_never_c
     assert thinker.analyse(position, seconds=60.0).num_simulations == 1
     thinker.catch_up(position)
     assert thinker.analyse(position, seconds=60.0).num_simulations == 32
-
-
-def test_what_it_would_play_is_the_first_of_the_best():
-    analysis = fake_thinker(favourite=4).analyse(opening("tic_tac_toe"))
-    assert analysis.best(2) == [4, 0] and analysis._replace(action=8).best(3) == [8, 4, 0]
-    assert analysis._replace(action=8, policy=np.eye(9)[4]).best(3) == [8, 4]
-
-
-@pytest.mark.parametrize(
-    "name, moves, says",
-    [
-        ("tic_tac_toe", "b:a1 w:a2 b:b1 w:b2 b:c1", "X wins"),
-        ("tic_tac_toe", "b:a1 w:b2 b:c3 w:b1 b:b3 w:a3 b:c1 w:c2 b:a2", "a draw"),
-        ("go_9x9", "b:E5 w:pass b:pass", "black wins by 73.5"),
-        ("hex", "b:b3", None),
-    ],
-)
-def test_a_result_is_told_with_the_games_own_names(name, moves, says):
-    assert played(name, moves).result == says
-    assert played("connect_four", "b:a").resign(WHITE).result == "red wins by resignation"
-
-
-def test_a_line_is_played_under_the_true_rules_and_leaves_the_position():
-    position, thinker = played("tic_tac_toe", "b:a1"), fake_thinker(favourite=1)
-    assert thinker.line(position, 4) == [1, 8, 7, 6]
-    assert drawn(position) == "X../.../..." and len(position.plies) == 1

@@ -1,19 +1,22 @@
 """Play in the terminal, line by line through a pipe, and the command's flags."""
 
+import functools
 import io
-import json
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 
 from muzero_jax import algorithm as algorithms
 from muzero_jax.apps.commands import play
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
-from muzero_jax.apps.play import terminal
-from muzero_jax.apps.play.position import BLACK, WHITE
+from muzero_jax.apps.play import drawing, solo, terminal
+from muzero_jax.apps.play.position import BLACK, WHITE, opening_of
+from muzero_jax.games.catalogue import make_notation
+from muzero_jax.games.environment import make_environment
 from tests.reference.play import fake_thinker, notation, opening
 
 ROOT = Path(__file__).parents[3]
@@ -39,10 +42,26 @@ def test_a_person_plays_a_game_through_a_pipe():
     assert "1*X*X*X" in text and text.count("*") == 3
 
 
-def test_the_agent_moves_first_if_the_person_is_white():
+def test_either_side_is_asked_for_played_and_changed_and_a_swap_is_said():
+    assert played("green w quit", name="hex")[0].colour == WHITE and played("quit")[0].colour is None
     game, text = played("a1 undo", colour=WHITE)
-    assert text.index("I play b2") < text.index("O to move")
-    assert [ply.action for ply in game.position.plies] == [4]
+    assert text.index("I play b2") < text.index("O to move") and [ply.action for ply in game.position.plies] == [4]
+    game, text = played("a1 side", colour=BLACK)
+    assert "you play O now\nI play " in text and game.colour == WHITE
+    game, text = played("swap", name="hex", colour=WHITE)
+    assert [ply.action for ply in game.position.plies][:2] == [4, 16] and text.count("I play") == 2
+    assert text.count("white swapped: black's stone became white's, mirrored") == 1
+
+
+def test_each_side_is_drawn_in_the_ink_of_its_game_in_a_terminal_and_without_colours_elsewhere():
+    def styled(name, moves):
+        return played(moves, name=name, colour=BLACK, force_terminal=True)[1]
+
+    connect_four, hex_board = styled("connect_four", "a b"), styled("hex", "a1 a2")
+    assert "\x1b[1;31mR" in connect_four and "\x1b[1;33mY" in connect_four
+    assert "\x1b[1;97;40mB" in hex_board  # white on black
+    assert "\x1b[1;4;30;107mW" in hex_board  # black on white, underlined: the last stone
+    assert "\x1b[" not in played("a1", colour=BLACK)[1]
 
 
 def test_hint_eval_moves_and_help_say_what_they_should():
@@ -74,13 +93,8 @@ def test_hint_puts_the_move_that_it_would_play_first_and_says_why_others_have_la
     lines = played("hint", colour=BLACK)[1].split("I would play ")[1].splitlines()
     assert lines[0] == "c3" and [line.split()[0] for line in lines[1:4]] == ["c3", "b1", "a1"]
     assert lines[4].startswith("The move is the best of those that search tried most.")
-
-
-def test_the_reason_is_left_out_where_the_move_has_the_largest_share_and_names_the_temperature_where_it_was_drawn():
-    analysis = THINKER.analyse(opening("tic_tac_toe"))
-    assert THINKER.explain(analysis) == ""
     drawn = fake_thinker(favourite=4, temperature=2.0)
-    assert drawn.explain(analysis._replace(action=0)) == "The move is drawn at temperature 2."
+    assert drawn.why == "The move is drawn from the shares, at temperature 2."
 
 
 def test_mistakes_are_said_and_the_game_goes_on():
@@ -88,35 +102,6 @@ def test_mistakes_are_said_and_the_game_goes_on():
     assert "illegal move; help lists what I understand" in text and text.count("invalid coordinate; help") == 2
     assert "there is nothing to take back" in text
     assert "Game over: O wins by resignation" in text and "the game is over; help" in text
-
-
-def test_sides_can_be_changed_in_the_middle_of_a_game():
-    game, text = played("a1 side", colour=BLACK)
-    assert "you play O now\nI play " in text and game.colour == WHITE
-    assert [ply.colour for ply in game.position.plies][:2] == [BLACK, WHITE]
-
-
-def test_a_swap_is_a_move_like_any_other():
-    game, text = played("swap", name="hex", colour=WHITE)
-    assert [ply.action for ply in game.position.plies][:2] == [4, 16] and text.count("I play") == 2
-    assert text.count("white swapped: black's stone became white's, mirrored") == 1
-
-
-def test_a_swap_by_the_agent_is_a_notice_too():
-    thinker = fake_thinker(favourite=16)
-    _, text = played("a1", name="hex", colour=BLACK, thinker=thinker)
-    assert "I play swap-pieces\nwhite swapped: black's stone became white's, mirrored\n" in text
-
-
-def test_a_question_is_asked_until_it_is_answered_or_input_ends():
-    assert played("green w quit", name="hex")[0].colour == WHITE
-    game, _ = played("quit")
-    assert game.colour is None and not game.position.plies
-
-
-def test_colours_are_drawn_in_a_terminal_only():
-    assert "\x1b[" not in played("a1", colour=BLACK)[1]
-    assert "\x1b[" in played("a1", colour=BLACK, force_terminal=True)[1]
 
 
 @pytest.mark.parametrize(
@@ -134,14 +119,43 @@ def test_a_side_goes_by_its_name_its_initial_and_where_nothing_else_does_by_blac
     assert terminal.colour_of("green", opening(name)) is None
 
 
-def test_each_side_is_drawn_in_the_ink_of_its_game():
-    def styled(name, moves):
-        return played(moves, name=name, colour=BLACK, force_terminal=True)[1]
+# --- a single-player game, and dice ---------------------------------------------------------------------------------
 
-    connect_four, hex_board = styled("connect_four", "a b"), styled("hex", "a1 a2")
-    assert "\x1b[1;31mR" in connect_four and "\x1b[1;33mY" in connect_four
-    assert "\x1b[1;97;40mB" in hex_board  # white on black
-    assert "\x1b[1;4;30;107mW" in hex_board  # black on white, underlined: the last stone
+of_chance = functools.cache(lambda name: opening_of(make_environment(name), seed=5))
+
+
+def solo_game(lines):
+    """The game of 2048 after the lines, and all that was printed."""
+    out, position = io.StringIO(), of_chance("2048")
+    thinker = fake_thinker(favourite=0)
+    game = solo.SoloGame(position, thinker, make_notation(position.environment), Console(file=out, width=100))
+    game.run(lines)
+    return game, out.getvalue()
+
+
+def test_a_person_plays_2048_by_keys_and_by_words_asks_and_watches():
+    game, text = solo_game(["a", "down", "hint", "eval", "moves", "watch 3", "undo", "help", "resign", "watch 0"])
+    assert "2048: Slide all tiles one way." in text and "Which side" not in text
+    assert "I would play left" in text and "expected from here: 0.04 after 4 simulations, 0.25 at first sight" in text
+    assert "I played left" in text and "watch N" in text and "invalid" in text and "watch takes a number" in text
+    assert f"{game.position.total:g} points after 4 moves" in text and len(game.position.plies) == 4
+    game, text = solo_game(["watch 1000"])
+    assert game.position.is_over and game.position.winner is None
+    assert game.position.total == sum(float(ply.state.rewards[0]) for ply in game.position.plies) > 0
+    assert f"Game over: {game.position.total:g} points after {len(game.position.plies)} moves" in text
+
+
+def test_taking_back_throws_no_other_dice_and_a_new_game_does():
+    first = position = of_chance("backgammon")
+    text = drawing.plain(drawing.draw(position, make_notation(position.environment)))
+    assert "dice: X " in text and text.splitlines()[0].split()[6] == "bar"
+    while first.colour_to_move == BLACK:
+        first = first.play(first.legal_actions()[0])
+    again = first.undo()
+    again = again.play(again.legal_actions()[0])
+    np.testing.assert_array_equal(first.state._dice, again.state._dice)
+    games = [position := position.new() for _ in range(8)]
+    assert len({tuple(np.asarray(game.state._dice).tolist()) for game in games}) > 2
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
@@ -150,38 +164,36 @@ def test_each_side_is_drawn_in_the_ink_of_its_game():
 @pytest.mark.parametrize(
     "flags, says",
     [
-        ("--run {run} --time-per-move 0", "--time-per-move is 0, but must be a positive number"),
-        ("--run {run} --temperature -1", "--temperature is -1, but must be a number at least 0"),
-        ("--run {run} --temperature nan", "--temperature is nan"),
-        ("--run {run} --seed -1", "--seed is -1"),
-        ("--run {run} --seed 100000000000000000000", "--seed is 100000000000000000000"),
-        (
-            "--run {run} --num-simulations 100000000000",
-            "--num-simulations is 100000000000, but must be an integer from 1 to",
-        ),
-        ("--run {run} --colour green", "--colour is green, but must be X or O"),
-        ("--run {run} --num-simulations 0", "--num-simulations is 0, but must be an integer from 1"),
+        ("--run {run} --time-per-move 0", "--time-per-move"),
+        ("--run {run} --temperature nan", "--temperature"),
+        ("--run {run} --seed 100000000000000000000", "--seed"),
+        ("--run {run} --num-simulations 100000000000", "--num-simulations"),
+        ("--run {run} --colour green", "--colour"),
+        ("--run {run} --notation morse", "--notation"),
+        ("--run {run} --board-size 5", "leave the board size out"),
         ("--run {run}/nothing", "config.json"),
-        ("", "name one to play against: --agent NAME (2048, backgammon,"),
-        ("--engine", "or --run DIRECTORY"),
-        ("--run {run} --agent hex_5x5", "--run and --agent both name who plays"),
-        ("--agent {run}", "is a folder, and --agent takes a name or a file; give a run as --run"),
-        (
-            "--run {run} --tree {run}/none/tree.svg",
-            "cannot write --tree tree.svg to {run}/none: No such file or directory",
-        ),
-        ("--run {run} --board-size 5", "one size; leave the board size out"),
+        ("", "--agent NAME (2048, backgammon,"),
+        ("--run {run} --agent hex_5x5", "--run and --agent"),
+        ("--agent {run}", "give a run as --run"),
+        ("--run {run} --tree {run}/none/tree.svg", "cannot write --tree"),
+        ("--run {run} --tree x.png", "--tree"),
+        ("--run {run} --tree x.svg --moves z9", "--moves: z9 is move 1"),
+        ("--run {run} --tree x.svg --depth 0", "--depth"),
+        ("--run {run} --tree x.svg --web", "choose one of --engine, --web, --tree and --film"),
     ],
 )
-def test_a_mistake_is_one_sentence_and_exit_code_2(untrained_run, capsys, flags, says):
+def test_a_mistake_is_one_sentence_and_exit_code_2(untrained_run, capsys, monkeypatch, tmp_path, flags, says):
+    monkeypatch.chdir(tmp_path)
     assert report_errors(play.main, flags.format(run=untrained_run).split()) == EXIT_ERROR
     error = capsys.readouterr().err
-    assert says.format(run=untrained_run) in error and error.count("\n") == 1
+    assert says in error and error.count("\n") == 1 and not list(tmp_path.iterdir())
 
 
-def test_a_value_that_a_flag_does_not_take_ends_with_exit_code_2(capsys):
-    assert report_errors(play.main, ["--run", "x", "--notation", "morse"]) == EXIT_ERROR
-    assert "--notation is morse" in capsys.readouterr().err
+def test_the_command_draws_a_tree_and_a_film_of_any_position(untrained_run, tmp_path):
+    for flags in ("--tree {}/out.svg --depth 2 --width 3", "--film {}/out.svg"):
+        assert play.main([f"--run={untrained_run}", *flags.format(tmp_path).split(), "--moves", "b2 a1"]) == 0
+        svg = (tmp_path / "out.svg").read_text()
+        assert svg.count('class="mark red"') >= 1 and ("move 3: plays" in svg or "red thinks" in svg)
 
 
 def test_an_untrained_run_speaks_gtp_and_nothing_else_on_stdout(untrained_run):
@@ -209,16 +221,6 @@ def test_an_untrained_run_speaks_gtp_and_nothing_else_on_stdout(untrained_run):
         "?5 cannot score",
         "",
     ]
-
-
-def test_a_run_is_asked_without_noise_at_the_budget_of_its_config(untrained_run):
-    arguments = play.Arguments(run=untrained_run)
-    position, thinker, moves = play.load(arguments)
-    one, other = thinker.analyse(position), thinker.analyse(position)
-    budget = json.loads((untrained_run / "config.json").read_text())["evaluation"]["num_simulations"]
-    assert one.action == other.action and one.num_simulations == budget == 4
-    assert one.policy.tolist() == other.policy.tolist() and moves.write(position.state, 4) == "b2"
-    assert one.prior.sum() == pytest.approx(1) and -1 <= one.prior_value <= 1
 
 
 def test_ones_own_game_or_network_can_be_played(untrained_run):

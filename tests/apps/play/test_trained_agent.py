@@ -13,7 +13,6 @@ import muzero_jax
 from muzero_jax import agent as agents
 from muzero_jax import algorithm as algorithms
 from muzero_jax.apps.evaluation import exhaustive, fidelity, matches, oracle_evaluation
-from muzero_jax.apps.evaluation.player import random_player
 from muzero_jax.apps.play import thinking
 from muzero_jax.apps.play.position import new_game
 from muzero_jax.apps.play.trained_agent import TrainedAgent
@@ -36,9 +35,11 @@ def states_of_a_game(agent, *actions):
     return states
 
 
-def test_importing_the_package_starts_no_jax():
+def test_the_package_offers_what_it_lists_and_starts_no_jax():
     code = "import sys, muzero_jax; assert 'jax' not in sys.modules and not hasattr(muzero_jax, 'nothing'), sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+    assert set(muzero_jax.__all__) | {"__version__"} == set(dir(muzero_jax))
+    assert all(getattr(muzero_jax, name) is not None for name in dir(muzero_jax))
 
 
 def test_a_run_is_loaded_by_text_or_path_or_version(untrained_run, agent):
@@ -46,13 +47,6 @@ def test_a_run_is_loaded_by_text_or_path_or_version(untrained_run, agent):
     assert muzero_jax.load(untrained_run, num_simulations=7).num_simulations == 7
     assert muzero_jax.load(untrained_run / "checkpoints" / "0").name.endswith("checkpoints/0")
     assert repr(agent) == f"<TrainedAgent {untrained_run}: Tic-tac-toe, iteration 0, 4 simulations>"
-
-
-def test_what_cannot_be_loaded_is_one_sentence(tmp_path):
-    with pytest.raises(ValueError, match="holds no run"):
-        muzero_jax.load(str(tmp_path))
-    with pytest.raises(ValueError, match="^num_simulations is 0, but must be an integer from 1 to 100,000$"):
-        muzero_jax.load(tmp_path, num_simulations=0)
 
 
 def test_it_is_the_search_that_plays_elsewhere(untrained_run, agent):
@@ -64,18 +58,6 @@ def test_it_is_the_search_that_plays_elsewhere(untrained_run, agent):
     np.testing.assert_array_equal(here.policy, elsewhere.policy)
     np.testing.assert_array_equal(here.prior, elsewhere.prior)
     assert (here.value, here.prior_value) == (elsewhere.value, elsewhere.prior_value)
-
-
-def test_a_shipped_agent_that_is_winning_expects_no_more_than_a_win():
-    """Hex 5x5 after nine moves, one side's at random: search said 1.18 where it could not be more than 1."""
-    agent = muzero_jax.load("agent:hex_5x5", num_simulations=16)
-    state = agent.environment.init(jax.random.key(0))
-    for move in "b4 swap-pieces d3 c2 c4 b3 a2 e1 d4".split():
-        state = agent.environment.move(state, agent.notation.read(state, move)).state
-    asked = agent.environment.roots(jax.tree.map(lambda x: x[None], state))
-    found = jax.jit(agent.agent.search(16))(agent.agent.params, jax.random.key(0), asked)
-    assert found.tree is not None and 0.9 < found.value[0] <= 1
-    assert 0.9 < np.abs(found.tree.q).max() <= 1 + 1e-6
 
 
 def test_many_states_are_searched_at_once_as_each_is_alone(agent):
@@ -92,32 +74,6 @@ def test_many_states_are_searched_at_once_as_each_is_alone(agent):
         legal = np.where(state.legal_action_mask, judged.policy[row], 0.0)
         np.testing.assert_allclose(legal / legal.sum(), alone.prior, atol=1e-5)
     assert len(judged.embedding) == len(states)
-    with pytest.raises(ValueError, match="num_simulations"):
-        agent.search(batch, num_simulations=0)
-
-
-def test_the_package_lists_what_it_offers():
-    assert set(muzero_jax.__all__) | {"__version__"} == set(dir(muzero_jax))
-    assert all(getattr(muzero_jax, name) is not None for name in dir(muzero_jax))
-
-
-def test_a_whole_game_is_played_with_states_alone(agent):
-    state, moves = agent.environment.init(jax.random.key(3)), 0  # a key that lets the other player begin
-    while not state.terminated:
-        action = agent.act(state)
-        assert isinstance(action, int) and state.legal_action_mask[action]
-        state, moves = agent.environment.move(state, action).state, moves + 1
-    assert 5 <= moves <= 9
-    with pytest.raises(ValueError, match="the game is over"):
-        agent.analyse(state)
-
-
-def test_policies_are_over_legal_actions_and_values_are_the_movers(agent):
-    state = states_of_a_game(agent, 0, 4, 8)[-1]
-    analysis = agent.analyse(state)
-    for policy in (analysis.policy, analysis.prior):
-        assert policy.shape == (9,) and policy.sum() == pytest.approx(1) and not policy[[0, 4, 8]].any()
-    assert -1 <= analysis.value <= 1 and -1 <= analysis.prior_value <= 1
 
 
 def test_lines_begin_with_the_move_that_it_plays_and_can_be_played(agent):
@@ -134,33 +90,56 @@ def test_lines_begin_with_the_move_that_it_plays_and_can_be_played(agent):
             after = agent.environment.move(after, action).state
 
 
-def test_a_state_that_is_not_one_of_the_game_is_refused(agent):
-    batch = jax.vmap(agent.environment.init)(jax.random.split(jax.random.key(0), 3))
-    with pytest.raises(
-        ValueError, match=r"observation has the shape \(3, 3, 3, 2\), but .* \(3, 3, 2\); .*agent.search"
-    ):
-        agent.act(batch)
-    with pytest.raises(ValueError, match="the shape None"):
-        agent.act("a1")
-    with pytest.raises(ValueError, match="num_simulations is 1000000, but must be an integer from 1 to 100,000"):
-        agent.act(states_of_a_game(agent)[0], num_simulations=1_000_000)
+def test_a_shipped_agent_that_is_winning_expects_no_more_than_a_win():
+    """Hex 5x5 after nine moves, one side's at random: search said 1.18 where it could not be more than 1."""
+    agent = muzero_jax.load("agent:hex_5x5", num_simulations=16)
+    state = agent.environment.init(jax.random.key(0))
+    for move in "b4 swap-pieces d3 c2 c4 b3 a2 e1 d4".split():
+        state = agent.environment.move(state, agent.notation.read(state, move)).state
+    found = agent.search(jax.tree.map(lambda x: x[None], state))
+    assert 0.9 < found.value[0] <= 1 and 0.9 < np.abs(found.tree.q).max() <= 1 + 1e-6
 
 
-def test_its_environment_takes_no_illegal_action(agent):
-    state = agent.environment.move(states_of_a_game(agent)[0], 4).state
-    for action in (4, 9, -1):
-        with pytest.raises(
-            ValueError, match=rf"the action {action} is not legal here; the legal ones are \[0, 1, 2, 3, 5"
-        ):
-            agent.environment.move(state, action)
-    with pytest.raises(TypeError):
-        agent.environment.move(state, 1.7)
+def test_a_whole_game_is_played_with_states_alone(agent):
+    state, moves = agent.environment.init(jax.random.key(3)), 0  # a key that lets the other player begin
+    while not state.terminated:
+        analysis, legal = agent.analyse(state), np.asarray(state.legal_action_mask)
+        for policy in (analysis.policy, analysis.prior):
+            assert policy.sum() == pytest.approx(1) and not policy[~legal].any()
+        assert -1 <= analysis.value <= 1 and legal[analysis.action] and analysis.action == agent.act(state)
+        state, moves = agent.environment.move(state, analysis.action).state, moves + 1
+    assert 5 <= moves <= 9
+    with pytest.raises(ValueError, match="the game is over"):
+        agent.analyse(state)
 
 
-def test_its_environment_can_be_batched(agent):
-    states = jax.vmap(agent.environment.init)(jax.random.split(jax.random.key(0), 2))
-    step = jax.vmap(agent.environment.move)(states, jnp.array([0, 8]))
-    np.testing.assert_array_equal(step.state.legal_action_mask.sum(axis=1), [8, 8])
+@pytest.mark.parametrize(
+    "ask, says",
+    [
+        (lambda agent, state: agent.act(jax.tree.map(lambda x: x[None], state)), "agent.search"),
+        (lambda agent, state: agent.act("a1"), "the shape None"),
+        (lambda agent, state: agent.act(state, num_simulations=1_000_000), "num_simulations"),
+        (
+            lambda agent, state: agent.search(jax.tree.map(lambda x: x[None], state), num_simulations=0),
+            "num_simulations",
+        ),
+        (lambda agent, state: agent.environment.move(state, 4), r"the legal ones are \[0, 1, 2, 3, 5"),
+        (lambda agent, state: agent.environment.move(state, -1), "not legal"),
+        (lambda agent, state: muzero_jax.load("experiments"), "holds no run"),
+        (lambda agent, state: muzero_jax.load(agent.name, num_simulations=0), "num_simulations"),
+    ],
+)
+def test_what_is_no_state_action_budget_or_run_is_refused(agent, ask, says):
+    with pytest.raises(ValueError, match=says):
+        ask(agent, states_of_a_game(agent, 4)[-1])
+
+
+def test_without_a_tree_there_are_no_lines(tmp_path):
+    run = save_untrained_run(tmp_path / "run", "tic_tac_toe")
+    text = (run / "config.json").read_text()
+    (run / "config.json").write_text(text.replace('"engine": "own"', '"engine": "mctx"'))
+    agent = muzero_jax.load(run)
+    assert agent.analyse(agent.environment.init(jax.random.key(0))).lines == ()
 
 
 # --- a single-player game ---------------------------------------------------------------------------------------------
@@ -189,30 +168,16 @@ def test_an_agent_for_one_judges_states_and_its_environment_takes_the_key_that_c
         climber.act(state)
 
 
-def test_what_needs_two_players_is_refused_in_a_sentence_that_says_what_to_ask(climber):
-    agent = climber.agent
-    environment, player = agent.environment, random_player(agent.environment)
-    refused = {
-        "a match needs": lambda: matches.match_in_pieces(environment, player, player, num_games=2, opening_plies=0),
-        "trying every reply needs": lambda: exhaustive.examine(environment, player, None),
-        "this comparison needs": lambda: fidelity.examine(agent, num_positions=1, unroll_steps=1, seed=0),
-        "an oracle needs": lambda: oracle_evaluation.examine(agent, [], num_positions=1, seed=0),
-        "play needs": lambda: new_game(environment),
-    }
-    for what, ask in refused.items():
-        with pytest.raises(
-            ValueError, match=rf"^climb is a single-player game, and {what} two; .*load\(RUN\)\.analyse"
-        ):
-            ask()
-
-
-# --- an engine without trees ------------------------------------------------------------------------------------------
-
-
-def test_without_a_tree_there_are_no_lines(untrained_run, tmp_path):
-    run = save_untrained_run(tmp_path / "run", "tic_tac_toe")
-    text = (run / "config.json").read_text()
-    (run / "config.json").write_text(text.replace('"engine": "own"', '"engine": "mctx"'))
-    agent = muzero_jax.load(run)
-    analysis = agent.analyse(agent.environment.init(jax.random.key(0)))
-    assert analysis.lines == () and analysis.policy.sum() == pytest.approx(1)
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda agent, player: matches.match_in_pieces(agent.environment, player, player, num_games=2, opening_plies=0),
+        lambda agent, player: exhaustive.examine(agent.environment, player, None),
+        lambda agent, player: fidelity.examine(agent, num_positions=1, unroll_steps=1, seed=0),
+        lambda agent, player: oracle_evaluation.examine(agent, [], num_positions=1, seed=0),
+        lambda agent, player: new_game(agent.environment),
+    ],
+)
+def test_what_needs_two_players_is_refused(climber, ask):
+    with pytest.raises(ValueError, match="single-player game"):
+        ask(climber.agent, opponents.random_player(climber.agent.environment))

@@ -1,19 +1,17 @@
-// The page: asks the server, which alone knows the rules, and shows what it says.
+// The page: asks the server, which alone knows the rules and draws the board, and shows what it says.
 // Whose turn is the agent's is decided here: `you` is "0" or "1" (a colour), "both" or "none" (watching).
 
-import { ask, capital } from "./ask.js";
 import { Board } from "./board.js";
-import { recalled, remember } from "./memory.js";
 import { drawPad, keyDirection, listenToSwipes } from "./pad.js";
-import { Points } from "./points.js";
-import { $, drawThoughts, make, overlayOf, points, shareText } from "./thoughts.js";
-import { Tiles } from "./tiles.js";
+import { ask, capital, recalled, remember } from "./server.js";
 
-const BOARDS = { tiles: Tiles, points: Points }; // all others are grids of cells
 const SPECIAL = { pass: "Pass", "swap-pieces": "Swap" };
 const PROMOTED = { q: "Queen", r: "Rook", b: "Bishop", n: "Knight" };
 const [PAUSE, PAUSE_IN_A_TURN, PAUSE_OF_ONE] = [500, 900, 150]; // milliseconds, so that a person can watch
-let board = null;
+
+const $ = (id) => document.getElementById(id);
+const make = (name, text, fields) => Object.assign(document.createElement(name), { textContent: text }, fields);
+const board = new Board($("board"), $("tip"), onCell);
 
 let state = null;
 let analysis = null;
@@ -23,30 +21,26 @@ let hinted = -1; // the ply for which a hint was asked
 let isBusy = false;
 let isPlaying = false;
 let isPaused = false;
-let mistake = "";
+let mistake = ""; // in a sentence
 let generation = 0; // a new game, an undo or another side makes running turns stop
 
-const budget = () => Number($("budget").value);
-const isAgents = (colour) =>
-  $("you").value === "none" || ($("you").value !== "both" && Number($("you").value) !== colour);
-const isPlain = () => state.board === "plain"; // text and a button for each legal move, in place of a board
-const isFlipped = () => board.turns && $("you").value === "1";
-const isForOne = () => state.num_players === 1;
+const you = () => $("you").value;
+const isAgents = (colour) => you() === "none" || (you() !== "both" && Number(you()) !== colour);
+const isMine = () => !state.result && !isAgents(state.to_move);
 const overlay = () => $("overlay").value || (hinted === state?.ply ? "policy" : "");
+const thoughts = () => (overlay() && analysis?.ply === state.ply ? analysis : null);
+
+// --- turns -----------------------------------------------------------------------------------------------------------
+
+const seat = () => (["0", "1"].includes(you()) ? { seat: Number(you()) } : {});
+const order = (name, fields) => ask(`api/${name}`, { ...fields, ...seat() });
+const search = (name, fields) => order(name, { num_simulations: Number($("budget").value), ply: state.ply, ...fields });
 
 // How long a move of the agent's stands before the next; a turn of several moves must be seen, and its dice.
 function pause() {
-  if (isForOne()) return PAUSE_OF_ONE;
-  return state.in_turns ? ($("you").value === "none" ? PAUSE : 0) : PAUSE_IN_A_TURN;
+  if (state.num_players === 1) return PAUSE_OF_ONE;
+  return state.in_turns ? (you() === "none" ? PAUSE : 0) : PAUSE_IN_A_TURN;
 }
-
-// A mistake in a sentence; "" takes it back.
-function say(text) {
-  mistake = text;
-  drawMessage();
-}
-
-// --- turns -----------------------------------------------------------------------------------------------------------
 
 // One order at a time; its mistake becomes a sentence on the page, and the board what the server has.
 async function attempt(action) {
@@ -56,10 +50,10 @@ async function attempt(action) {
   say("");
   try {
     await action();
-  } catch (mistake) {
-    state = await ask("api/state").catch(() => state);
+  } catch (error) {
+    state = await order("look").catch(() => state);
     chosen = null;
-    say(mistake.message);
+    say(error.message);
   } finally {
     isBusy = false;
     draw();
@@ -67,10 +61,7 @@ async function attempt(action) {
 }
 
 function receive(newState) {
-  state = newState;
-  analysis = null;
-  chosen = null;
-  choices = [];
+  [state, analysis, chosen, choices] = [newState, null, null, []];
   draw();
 }
 
@@ -80,11 +71,7 @@ async function playMove(move) {
   isPlaying = true;
   const { ply } = state;
   await interrupt(async () => {
-    receive(
-      await ask("api/play", { move, ply }).finally(() => {
-        isPlaying = false;
-      }),
-    );
+    receive(await order("play", { move, ply }).finally(() => (isPlaying = false)));
     await goOn();
   });
 }
@@ -93,10 +80,10 @@ async function playMove(move) {
 async function goOn() {
   const mine = ++generation;
   while (!state.result && isAgents(state.to_move) && !isPaused) {
-    if (overlay() && $("you").value === "none") await analyse();
+    if (overlay() && you() === "none") await analyse();
     draw("The agent is thinking…");
     const start = performance.now();
-    const next = await ask("api/agent-move", { num_simulations: budget(), ply: state.ply });
+    const next = await search("agent-move");
     const rest = pause() - (performance.now() - start);
     if (rest > 0) await new Promise((done) => setTimeout(done, rest));
     receive(next);
@@ -107,7 +94,7 @@ async function goOn() {
 
 async function analyse() {
   draw("The agent is thinking…");
-  analysis = await ask("api/analysis", { num_simulations: budget(), ply: state.ply });
+  analysis = await search("analysis", { overlay: overlay() });
   draw();
 }
 
@@ -118,87 +105,66 @@ async function interrupt(action) {
   await attempt(action);
 }
 
-function onCell(row, column) {
-  if (!state) return;
+// A click on a cell of the board, which has a name and perhaps a move.
+function onCell({ cell, move }) {
   if (!state.result && isAgents(state.to_move)) {
     say("It is the agent's turn.");
     if (!isBusy && !isPaused) interrupt(goOn); // its order failed, or another page has played meanwhile
-    return;
+    else draw();
+  } else if (state.clicks === 2) onSquare(cell);
+  else if (move) playMove(move);
+  else {
+    say(state.result ? "The game is over." : "No move belongs to this cell: use the buttons.");
+    draw();
   }
-  if (board.isOfTwoClicks) return onSquare(row, column);
-  const move = state.clicks[row][column];
-  if (move !== null) return playMove(move);
-  say(state.result ? "The game is over." : "No move belongs to this cell: use the buttons.");
 }
 
 // The first click picks a piece up, the second puts it down; a click on the same cell lets go.
-function onSquare(row, column) {
-  const [cell, from] = [[row, column].join(), chosen?.join()];
-  choices = movesFrom(from).filter((move) => board.ends(move)[1].join() === cell);
+function onSquare(cell) {
+  choices = movesFrom(chosen).filter((move) => state.paths[move][1] === cell);
   say("");
-  if (from === cell) chosen = null;
+  if (chosen === cell) chosen = null;
   else if (choices.length === 1) return playMove(choices[0]);
-  else if (movesFrom(cell).length && !choices.length) chosen = [row, column];
+  else if (movesFrom(cell).length && !choices.length) chosen = cell;
   else if (!choices.length) {
-    const move = board.written(chosen, [row, column]);
-    if (move) return playMove(move);
+    if (chosen !== null) return playMove(chosen + state.joint + cell);
     say(state.result ? "The game is over." : "Nothing can move from here.");
   }
   draw();
 }
 
-const movesFrom = (cell) => state.legal.filter((move) => board.ends(move)?.[0].join() === cell);
+const movesFrom = (cell) => Object.keys(state.paths).filter((move) => state.paths[move][0] === cell);
 
 // --- drawing ---------------------------------------------------------------------------------------------------------
 
 function draw(status) {
   if (!$("you").options.length) return; // no answer yet, so no controls
-  document.body.dataset.board = state.board;
-  document.body.dataset.busy = isBusy;
-  Object.assign(document.body.dataset, { first: state.inks[0], second: state.inks[1], players: state.num_players });
-  $("text").textContent = state.text;
-  if (!isPlain())
-    board.draw(state, {
-      overlay: overlayOf(state, analysis, overlay(), board),
-      flipped: isFlipped(),
-      numbered: ["0", "1"].includes($("you").value) ? Number($("you").value) : state.to_move,
-      chosen,
-      targets: () => (chosen ? movesFrom(chosen.join()).map((move) => board.ends(move)[1].join()) : []),
-    });
+  Object.assign(document.body.dataset, { board: state.board, busy: isBusy, players: state.num_players });
+  Object.assign(document.body.dataset, { first: state.inks[0], second: state.inks[1] });
+  const targets = chosen === null ? [] : movesFrom(chosen).map((move) => state.paths[move][1]);
+  board.show(thoughts()?.svg ?? state.svg, chosen, targets);
   drawStatus(status);
   drawMessage();
   $("undo").disabled = !state.ply;
-  $("pause").hidden = $("you").value !== "none";
+  $("pause").hidden = you() !== "none";
   $("pause").textContent = isPaused ? "Continue" : "Pause";
-  $("hint").disabled = Boolean(state.result) || $("you").value === "none";
+  $("hint").disabled = Boolean(state.result) || you() === "none";
   drawMoves();
-  drawChoices();
-  drawThoughts(state, analysis, overlay());
-}
-
-// A number for each move, or for each turn where a turn has several.
-function drawMoves() {
-  const turns = [];
-  state.moves.forEach((move, index) => {
-    const isSameTurn = !state.in_turns && index > 0 && state.movers[index] === state.movers[index - 1];
-    if (isSameTurn) turns.at(-1).push(move);
-    else turns.push([move]);
-  });
-  $("moves").replaceChildren(
-    ...turns.map((moves, index) => {
-      const item = make("li", moves.join(" "));
-      item.dataset.number = index + 1;
-      return item;
-    }),
-  );
+  drawButtons();
+  drawThoughts(thoughts());
 }
 
 // The result, large, or whose turn it is, with that side's colour; in a game for one the points so far.
 function drawStatus(status) {
-  const isTurn = !status && !state.result && !isForOne();
-  const turn = isForOne() ? `${points(state.total)}, ${state.ply} moves` : `${state.names[state.to_move]} to move`;
-  $("status").textContent = (isForOne() ? null : status) ?? capital(state.result ?? turn);
+  const isForOne = state.num_players === 1;
+  $("status").textContent = (isForOne ? null : status) ?? capital(state.status);
+  const isTurn = !status && !state.result && !isForOne;
   $("status").className = isTurn ? `turn ${state.to_move ? "second" : "first"}` : state.result && !status ? "result" : "";
+}
+
+function say(text) {
+  mistake = text;
+  drawMessage();
 }
 
 // A mistake; or else that a swap has changed what stands on the board, or that somebody passed or has to.
@@ -213,40 +179,67 @@ function noticeOf({ names, legal, moves, movers, result, swapped }) {
   if (swapped) return `${capital(second)} swapped: ${first}'s stone became ${second}'s, mirrored.`;
   if (result) return "";
   const passed = moves.at(-1) === "pass" ? `${capital(names[movers.at(-1)])} passed. ` : "";
-  const mustPass = legal.length === 1 && legal[0] === "pass" && !isAgents(state.to_move);
+  const mustPass = legal.length === 1 && legal[0] === "pass" && isMine();
   return passed + (mustPass ? "No move is possible: press Pass." : "");
 }
 
-// Buttons for moves that no click names. Beside the board: a pass, a swap, the pieces that a pawn may become. Below it:
-// all others; without a board these are all legal moves.
-function drawChoices() {
-  const special = isPlain() ? [] : state.legal.filter((move) => move in SPECIAL);
-  const loose = state.legal.filter((move) => !state.directions.includes(move));
-  const others = loose.filter((move) => isPlain() || !(move in SPECIAL || board.canPlay(move)));
-  drawButtons("choices", choices.length ? choices : special);
-  drawButtons("actions", others);
-  const isMine = !state.result && !isAgents(state.to_move);
-  drawPad(state, isMine, playMove, (button, move) => mark(button, move, button.textContent));
+// A number for each move, or for each turn where a turn has several.
+function drawMoves() {
+  const turns = [];
+  state.moves.forEach((move, index) => {
+    const isSameTurn = !state.in_turns && index > 0 && state.movers[index] === state.movers[index - 1];
+    if (isSameTurn) turns.at(-1).push(move);
+    else turns.push([move]);
+  });
+  $("moves").replaceChildren(...turns.map((moves) => make("li", moves.join(" "))));
+}
+
+// Buttons for moves that no click names. Beside the board: a pass, a swap, the pieces that a pawn may become.
+function drawButtons() {
+  const isSpecial = (move) => move in SPECIAL;
+  fillButtons("choices", choices.length ? choices : state.buttons.filter(isSpecial));
+  fillButtons("actions", state.buttons.filter((move) => !isSpecial(move)));
+  drawPad(state, isMine(), playMove, (button, move) => mark(button, move, button.textContent));
+}
+
+function fillButtons(place, moves) {
+  const nameOf = (move) => (choices.includes(move) ? PROMOTED[move.at(-1)] : SPECIAL[move]) ?? move;
+  const press = (event) => {
+    event.target.classList.add("pending");
+    playMove(event.target.dataset.move);
+  };
+  $(place).replaceChildren(
+    ...(isMine() ? moves : []).map((move) => {
+      const button = make("button", "", { type: "button", onclick: press });
+      button.dataset.move = move;
+      mark(button, move, nameOf(move));
+      return button;
+    }),
+  );
 }
 
 // A button with what the overlay says of its move.
 function mark(button, move, name) {
-  const share = shareText(analysis, overlay(), move);
-  button.textContent = name + (share && !choices.length ? ` (${share})` : "");
-  button.classList.toggle("choice", Boolean(overlay()) && analysis?.move === move);
+  const note = choices.length ? "" : thoughts()?.notes[move];
+  button.textContent = name + (note ? ` (${note})` : "");
+  button.classList.toggle("choice", thoughts()?.move === move);
 }
 
-function drawButtons(place, moves) {
-  const isMine = !state.result && !isAgents(state.to_move);
-  const nameOf = (move) => (choices.includes(move) ? PROMOTED[move.at(-1)] : SPECIAL[move]) ?? move;
-  $(place).replaceChildren(
-    ...(isMine ? moves : []).map((move) => {
-      const button = make("button", "");
-      mark(button, move, nameOf(move));
-      button.type = "button";
-      button.dataset.move = move;
-      button.addEventListener("click", () => playMove(move));
-      return button;
+// The value with its bar, the move, the lines, and why the move need not have the largest share.
+function drawThoughts(shown) {
+  $("thoughts").hidden = !shown;
+  if (!shown) return;
+  $("bar-first").style.width = `${(100 * shown.bar.first).toFixed(1)}%`;
+  $("bar").title = shown.bar.of;
+  $("value").textContent = shown.said;
+  $("would").replaceChildren("It would play ", make("b", shown.move), shown.is_ringed ? " (ringed)." : ".");
+  $("why").textContent = shown.why;
+  $("lines").replaceChildren(
+    ...shown.lines.map(({ moves, visits, value }) => {
+      const [row, line] = [make("tr"), make("td")];
+      line.append(make("b", moves[0]), ` ${moves.slice(1).join(" ")}`);
+      row.append(line, make("td", visits ?? ""), make("td", value ?? ""));
+      return row;
     }),
   );
 }
@@ -254,33 +247,23 @@ function drawButtons(place, moves) {
 // --- controls --------------------------------------------------------------------------------------------------------
 
 function fillControls() {
-  const size = `${state.squares.length}×${state.squares[0].length}`;
-  $("title").textContent = state.title + (["hex", "go"].includes(state.board) ? ` ${size}` : "");
+  $("title").textContent = `${state.title} ${state.size}`.trim();
   $("goal").textContent = state.goal;
-  $("keys").hidden = !board.isOfTwoClicks && !state.clicks.flat().some(Boolean) && !state.directions.length;
+  $("keys").hidden = !state.clicks && !state.directions.length;
   if (state.directions.length) $("keys").textContent = "Play with the arrow keys, with the buttons, or by swiping.";
   document.title = `${$("title").textContent} – muzero_jax`;
-  const ofTwo = [
-    ["0", `${state.names[0]} (first)`],
-    ["1", state.names[1]],
-    ["both", "both sides"],
-    ["none", "neither: watch"],
-  ];
-  const ofOne = [
-    ["0", "yourself"],
-    ["none", "not: watch the agent"],
-  ];
-  const sides = isForOne() ? ofOne : ofTwo;
-  $("you").replaceChildren(...sides.map(([value, text]) => Object.assign(make("option", text), { value })));
-  $("budget").replaceChildren(
-    ...state.budgets.map((n) => Object.assign(make("option", n), { value: n, selected: n === state.num_simulations })),
-  );
+  const [first, second] = state.names;
+  const ofTwo = [["0", `${first} (first)`], ["1", second], ["both", "both sides"], ["none", "neither: watch"]];
+  const ofOne = [["0", "yourself"], ["none", "not: watch the agent"]];
+  const sides = state.num_players === 1 ? ofOne : ofTwo;
+  $("you").replaceChildren(...sides.map(([value, text]) => make("option", text, { value })));
+  const isUsual = (budget) => budget === state.num_simulations;
+  $("budget").replaceChildren(...state.budgets.map((n) => make("option", n, { value: n, selected: isUsual(n) })));
 }
 
 // Another --num-simulations starts afresh.
 const memory = () => `${$("title").textContent}, ${state.num_simulations}`;
-const keep = () =>
-  remember(memory(), { you: $("you").value, budget: $("budget").value, overlay: $("overlay").value, isPaused });
+const keep = () => remember(memory(), { you: you(), budget: $("budget").value, overlay: $("overlay").value, isPaused });
 
 function setPaused(value) {
   isPaused = value;
@@ -288,26 +271,25 @@ function setPaused(value) {
 }
 
 function recall() {
-  const choices = recalled(memory());
+  const kept = recalled(memory());
   for (const id of ["you", "budget", "overlay"]) {
-    const isOffered = [...$(id).options].some((option) => option.value === choices?.[id]);
-    if (isOffered) $(id).value = choices[id];
+    const isOffered = [...$(id).options].some((option) => option.value === kept?.[id]);
+    if (isOffered) $(id).value = kept[id];
   }
-  isPaused = choices?.isPaused === true;
+  isPaused = kept?.isPaused === true;
 }
 
 $("new").addEventListener("click", () =>
   interrupt(async () => {
     setPaused(false);
-    receive(await ask("api/new", {}));
+    receive(await order("new"));
     await goOn();
   }),
 );
 $("undo").addEventListener("click", () =>
   interrupt(async () => {
-    const isOneSide = $("you").value === "0" || $("you").value === "1";
-    setPaused(isPaused || $("you").value === "none");
-    receive(await ask("api/undo", isOneSide ? { colour: Number($("you").value) } : {}));
+    setPaused(isPaused || you() === "none");
+    receive(await order("undo", "seat" in seat() ? { colour: Number(you()) } : {}));
     await goOn();
   }),
 );
@@ -315,6 +297,24 @@ $("hint").addEventListener("click", () => {
   hinted = state.ply;
   interrupt(goOn);
 });
+$("pause").addEventListener("click", () => {
+  setPaused(!isPaused);
+  interrupt(goOn);
+});
+$("you").addEventListener("change", () => {
+  setPaused(false);
+  draw();
+  interrupt(async () => {
+    receive(await order("look"));
+    await goOn();
+  });
+});
+for (const id of ["budget", "overlay"])
+  $(id).addEventListener("change", () => {
+    keep();
+    interrupt(goOn);
+  });
+
 // The arrow keys play, unless a list or a cell of the board has use for them.
 document.addEventListener("keydown", (event) => {
   const direction = keyDirection(event);
@@ -326,31 +326,14 @@ listenToSwipes($("board"), (direction) => state?.directions.includes(direction) 
 
 function steer(direction) {
   if (state.result) say("The game is over.");
-  else if (isAgents(state.to_move)) say("It is the agent's turn.");
+  else if (!isMine()) say("It is the agent's turn.");
   else if (state.legal.includes(direction)) playMove(direction);
 }
 
-$("pause").addEventListener("click", () => {
-  setPaused(!isPaused);
-  interrupt(goOn);
-});
-$("you").addEventListener("change", () => {
-  setPaused(false);
-  chosen = null;
-  interrupt(goOn);
-});
-for (const id of ["budget", "overlay"])
-  $(id).addEventListener("change", () => {
-    keep();
-    interrupt(goOn);
-  });
-
 attempt(async () => {
   state = await ask("api/state");
-  board = new (BOARDS[state.board] ?? Board)($("board"), onCell);
-  board.state = state;
   fillControls();
   recall();
-  draw();
+  receive(await order("look"));
   await goOn();
 });

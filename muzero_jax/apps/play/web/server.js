@@ -1,4 +1,4 @@
-// Questions and orders to the server; its mistakes are sentences.
+// Questions and orders to the server, whose mistakes are sentences; and what the browser remembers of a game.
 
 export async function ask(path, fields) {
   const options = fields && {
@@ -15,3 +15,18 @@ export async function ask(path, fields) {
 
 export const capital = (text) => text[0].toUpperCase() + text.slice(1);
 const sentence = (text) => capital(text) + (/[.!?]$/.test(text) ? "" : ".");
+
+// A browser may keep nothing: then it starts afresh.
+export function remember(name, choices) {
+  try {
+    localStorage.setItem(`muzero_jax: ${name}`, JSON.stringify(choices));
+  } catch {}
+}
+
+export function recalled(name) {
+  try {
+    return JSON.parse(localStorage.getItem(`muzero_jax: ${name}`));
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,394 @@
+"""A board as SVG, the one drawing that the page, a notebook, a film and the picture of a tree show.
+
+A board has three layers. The ground is what no move changes, so that a film draws it once. Above it lie the stones,
+the last move and what an overlay says. On top are the cells that a person clicks, which alone know their names, what
+they hold and the move that they play: the page needs them and pictures do not. Colours are classes (web/board.css).
+"""
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Int
+
+from muzero_jax.apps.play import shapes
+from muzero_jax.apps.play.drawing import captions
+from muzero_jax.apps.play.overlay import NOTHING, Note, Overlay
+from muzero_jax.apps.play.position import RESIGN, Position
+from muzero_jax.apps.play.shapes import ROW, Length, Point
+from muzero_jax.games.layout import cells_first
+from muzero_jax.games.notation import Notation
+from muzero_jax.games.view import CHESS, COLUMNS, EMPTY, FIRST, POINTS, SECOND, Cell
+
+STRONGEST_ARROWS = 4
+PIECES = {"p": "pawn", "r": "rook", "n": "knight", "b": "bishop", "q": "queen", "k": "king"}
+Ends = tuple[Cell, Cell]
+"""Where a move of two clicks begins and ends."""
+
+
+def action_cells(page: str | None, shape: tuple[int, int], location: Int[np.ndarray, " A"]) -> Int[np.ndarray, " A"]:
+    """The cell of the drawn board in which each action lies, row by row; -1 for none or where nobody said.
+
+    Actions that are fewer than the cells, and merely numbered from the first cell on, may mean anything, unless they
+    are the columns of a board of columns.
+
+    Args:
+      location: what the layout says (`Board.action_location`).
+    """
+    num_actions = len(location)
+    is_fit = num_actions == shape[1] if page == COLUMNS else num_actions >= shape[0] * shape[1]
+    is_default = np.array_equal(location, cells_first(shape, num_actions))
+    return np.asarray(location) if is_fit or not is_default else np.full(num_actions, -1)
+
+
+class Look(NamedTuple):
+    """How a kind of board draws its cells."""
+
+    radius: float = 0.36  # of a stone
+    last: float = 0.44  # of the circle around the last move
+    has_discs: bool = False  # whether marks are discs, as stones are, or else fill the cell
+
+
+LOOKS = {"go": Look(0.46, 0.2, True), "othello": Look(0.41, 0.2, True), COLUMNS: Look(0.42, 0.2, True)}
+LOOKS |= {"hex": Look(0.36, 0.2)}
+
+
+class Board:
+    """A position on a board of cells: squares, or hexagons where rows lean.
+
+    Args:
+      seat: the side that a person plays, whose own side is below; None: the first player is below.
+    """
+
+    def __init__(self, position: Position, notation: Notation, overlay: Overlay = NOTHING, seat: int | None = None):
+        self.position, self.notation, self.overlay = position, notation, overlay
+        self.view, self.squares = position.game.view, position.squares
+        self.page, self.height, self.width = self.view.page, len(self.squares), len(self.squares[0])
+        self.is_hex = self.view.leans or self.page == "hex"
+        self.is_turned = self.page == CHESS and seat == 1
+        self.look = LOOKS.get(self.page or "", Look())
+        shape, board = (self.height, self.width), position.environment.board
+        location = cells_first(shape, position.environment.num_actions)
+        if board is not None and board.shape == shape:
+            location = np.asarray(board.action_location)
+        elif self.page is None:
+            location = np.full_like(location, -1)
+        self.location = action_cells(self.page, shape, location)
+
+    @property
+    def kind(self) -> str:
+        """The class of the whole drawing."""
+        return "hex" if self.is_hex else self.page or "plain"
+
+    # --- where things lie ---------------------------------------------------------------------------------------------
+
+    @property
+    def bounds(self) -> tuple[Length, Length, Length, Length]:
+        """Left, top, right and bottom."""
+        bottom = 0.7 * len(self.captions)
+        if self.is_hex:
+            right = self.width + (self.height - 1) / 2 + 0.1
+            return -1.35, -1.2, right, (self.height - 1) * ROW + 1.2 + bottom
+        near = -1.05 if self.notation.columns else -0.6
+        return near, near, self.width - 0.4, self.height - 0.4 + bottom
+
+    @property
+    def captions(self) -> list[str]:
+        """Lines below the board: what both hold, and the view's own, such as dice."""
+        return captions(self.position)
+
+    @cached_property
+    def every(self) -> list[Cell]:
+        """All cells."""
+        return [(row, column) for row in range(self.height) for column in range(self.width)]
+
+    def drawn(self, cell: Cell) -> Cell:
+        """The row and column in which a cell is drawn."""
+        return (self.height - 1 - cell[0], self.width - 1 - cell[1]) if self.is_turned else cell
+
+    def centre(self, cell: Cell) -> Point:
+        """The middle of a cell."""
+        row, column = self.drawn(cell)
+        return (column + row / 2, row * ROW) if self.is_hex else (column, row)
+
+    def outline(self, cell: Cell, inset: Length = 0.0) -> str:
+        """The path around a cell, or around what lies `inset` within it."""
+        return shapes.outline((shapes.hexagon if self.is_hex else shapes.square)(self.centre(cell), inset))
+
+    def name(self, cell: Cell) -> str:
+        """A cell as the labels have it, else by its numbers."""
+        columns, rows = self.notation.columns, self.notation.rows
+        return columns[cell[1]] + rows[cell[0]] if columns and rows else f"row {cell[0] + 1}, column {cell[1] + 1}"
+
+    # --- which moves belong where -------------------------------------------------------------------------------------
+
+    def write(self, action: int) -> str:
+        """A move as text."""
+        return self.notation.write(self.position.state, action)
+
+    def cell_of(self, action: int) -> Cell | None:
+        """The cell that a move touches; in a column the lowest free one, where the stone will lie."""
+        if self.location[action] < 0:
+            return None
+        row, column = divmod(int(self.location[action]), self.width)
+        if self.page != COLUMNS:
+            return row, column
+        free = [r for r in range(self.height) if self.squares[r][column] == EMPTY]
+        return (free[-1], column) if free else None
+
+    def ends(self, action: int) -> Ends | None:
+        """Where a move of two clicks begins and ends: the squares that a move of chess is written by."""
+        text, columns, rows = self.write(action), self.notation.columns, self.notation.rows
+        if self.page != CHESS or not (text[0] in columns and text[1:2] in rows and text[2:3] in columns):
+            return None
+        return (rows.index(text[1]), columns.index(text[0])), (rows.index(text[3]), columns.index(text[2]))
+
+    def paths(self) -> dict[str, tuple[str, str]]:
+        """The legal moves of two clicks, by the names of the cells that they lead from and to."""
+        found = {action: self.ends(action) for action in self.position.legal_actions()}
+        return {self.write(action): (self.name(ends[0]), self.name(ends[1])) for action, ends in found.items() if ends}
+
+    @cached_property
+    def clicked(self) -> dict[Cell, int]:
+        """The action that one click on a cell plays, legal or not: the only one there, or in its column."""
+        if self.page in (CHESS, POINTS):
+            return {}
+        num_places = self.width if self.page == COLUMNS else self.height * self.width
+        actions: dict[int, list[int]] = {}
+        for action in np.flatnonzero(self.location >= 0).tolist():
+            actions.setdefault(int(self.location[action]) % num_places, []).append(action)
+        found = {cell: actions.get((cell[0] * self.width + cell[1]) % num_places, []) for cell in self.every}
+        single = {cell: these[0] for cell, these in found.items() if len(these) == 1}
+        # A board of the game's own may have moves that merely happen to lie in its cells.
+        return {cell: a for cell, a in single.items() if self.page or self.write(a) == self.name(cell)}
+
+    @property
+    def num_clicks(self) -> int:
+        """How many clicks on the board play a move; 0 where only buttons and keys do."""
+        return 2 if self.page in (CHESS, POINTS) else 1 if self.clicked else 0
+
+    def loose(self) -> list[int]:
+        """The actions of the overlay that have no place on the board."""
+        return [action for action in self.overlay.notes if self.cell_of(action) is None and not self.ends(action)]
+
+    # --- what is drawn ------------------------------------------------------------------------------------------------
+
+    def ground(self) -> str:
+        """The board without its stones, and its labels."""
+        parts = self._edges() if self.view.has_edges or self.page == "hex" else []
+        parts += self._lines() if self.page == "go" else self._grounds()
+        size = min(0.42, 0.2 + 0.02 * self.width)  # on a large board cells are small, and letters not
+        for column, label in enumerate(self.notation.columns):
+            x = self.centre((0, column))[0]
+            parts.append(shapes.text(label, (x - 0.5, -0.92) if self.is_hex else (x, -0.8), "label", size))
+        for row, label in enumerate(self.notation.rows if self.page != COLUMNS else ()):
+            at = (row / 2 - 1.02 if self.is_hex else -0.8, self.centre((row, 0))[1])
+            parts.append(shapes.text(label, at, "label", size))
+        return "".join(parts)
+
+    def _grounds(self) -> list[str]:
+        """The cells, every other one of chess in another colour; or the rack of a board of columns with its holes."""
+        if self.page == COLUMNS:
+            rack = shapes.box(-0.5, -0.5, self.width, self.height, "ground", 0.1)
+            return [rack, *(self.circle("hole", cell, 0.42) for cell in self.every)]
+        odd = [self.outline(cell) for cell in self.every if self.page == CHESS and sum(self.drawn(cell)) % 2]
+        return [shapes.path("ground", "".join(map(self.outline, self.every))), shapes.path("odd", "".join(odd))]
+
+    def _lines(self) -> list[str]:
+        """The lines of a board of Go, and its star points."""
+        last = self.width - 1
+        near = 3 if last > 12 else 2
+        stars = [near, last / 2, last - near] if last > 12 else [near, last - near]
+        points = [(x, y) for x in stars for y in stars] + [(last / 2, last / 2)]
+        lines = "".join(
+            shapes.outline([(0, i), (last, i)], "") + shapes.outline([(i, 0), (i, last)], "") for i in range(last + 1)
+        )
+        wood = shapes.box(-0.55, -0.55, last + 1.1, last + 1.1, "wood", 0.1)
+        return [wood, shapes.path("grid", lines), *(shapes.circle(at, 0.08, "star") for at in points)]
+
+    def _edges(self) -> list[str]:
+        """The edges that both sides join, the first player's above and below, and whose they are."""
+        right, bottom = self.width - 1, self.height - 1
+        (first, second), (one, other) = self.view.inks, self.view.colours
+        left_cells, right_cells = ([(row, column) for row in range(self.height)] for column in (0, right))
+        top_cells, low_cells = ([(row, column) for column in range(self.width)] for row in (0, bottom))
+        parts = []
+        for kind in ("rim", ""):
+            for ink, cells, corners in (
+                (second, left_cells, (5, 4, 3)),
+                (second, right_cells, (0, 1, 2)),
+                (first, top_cells, (5, 0, 1)),
+                (first, low_cells, (4, 3, 2)),
+            ):
+                points = [shapes.hexagon(self.centre(cell))[corner] for cell in cells for corner in corners]
+                parts.append(shapes.path(f"goal {kind or ink}", shapes.outline(points, "")))
+        size, middle = min(0.42, 0.16 + 0.024 * self.width), (bottom / 4, bottom / 2 * ROW)
+        for name, at, side in (
+            (one, (self.width - 0.35, -0.92), "start"),
+            (one, (bottom / 2 + right / 2, bottom * ROW + 0.98), ""),
+            (other, (middle[0] - 1.3, middle[1]), "end"),
+            (other, (self.width - 0.2 + (self.height // 2) / 2, middle[1]), "start"),
+        ):
+            parts.append(shapes.text(name, at, f"edge-name {side}", size))
+        return parts
+
+    def above(self) -> str:
+        """What a move changes, and what the overlay says."""
+        notes, arrows, choice = self.noted()
+        won = self.position.winning_cells
+        patches = [self.patch("won", cell) for cell in won]
+        under = [] if self.look.has_discs else patches
+        under += [self.patch(f"note {note.kind}", cell, 0.12 + 0.75 * note.strength) for cell, note in notes.items()]
+        over = (patches if self.look.has_discs else []) + [self.last(cell) for cell in self.last_cells()]
+        over += [self.patch("choice", choice)] if choice else []
+        pieces = []
+        for cell in self.every:
+            (x, y), text, note = self.centre(cell), self.squares[cell[0]][cell[1]], notes.get(cell)
+            raised = 0.2 if note and self.is_letter(text) else 0.0  # so that both can be read
+            pieces += [self.piece((x, y - raised), text)] if text != EMPTY else []
+            over += [shapes.text(note.text, (x, y + raised), "number", 0.24)] if note else []
+        return "".join([*under, *pieces, *over, *arrows, *self.captioned()])
+
+    def captioned(self) -> Iterator[str]:
+        """The lines below the board, as large as there is room for."""
+        left, _, right, bottom = self.bounds
+        for row, line in enumerate(reversed(self.captions)):
+            size = min(0.42, (right - left) / (0.56 * max(1, len(line))))
+            yield shapes.text(line, ((left + right) / 2, bottom - (row + 0.4) * 0.7), "caption", size)
+
+    def noted(self) -> tuple[dict[Cell, Note], list[str], Cell | None]:
+        """The overlay's notes by the cells that they stand in, its arrows, and the cell of the agent's move."""
+        choice = self.overlay.choice
+        if self.page == CHESS:
+            arrows = self.strongest()
+            drawn = [self.arrow(a, note, *map(self.centre, ends)) for a, (note, ends) in arrows.items()]
+            order = sorted(arrows.items(), key=lambda item: item[0] == choice)  # the agent's own move is written last
+            notes = {ends[1]: note._replace(strength=note.strength / 2) for _, (note, ends) in order}
+            return notes, drawn, arrows[choice][1][1] if choice in arrows else None
+        placed = {self.cell_of(action): note for action, note in self.overlay.notes.items()}
+        notes = {cell: note for cell, note in placed.items() if cell is not None}
+        return notes, [], None if choice is None else self.cell_of(choice)
+
+    def strongest(self) -> dict[int, tuple[Note, Ends]]:
+        """The moves of two clicks that are worth an arrow, the agent's own among them."""
+        notes, choice = dict(self.overlay.notes), self.overlay.choice
+        if choice is not None:
+            notes.setdefault(choice, Note("", 0.0, "share", -1.0))
+        ends = {action: found for action in notes if (found := self.ends(action))}
+        order = sorted(ends, key=lambda action: -notes[action].number)
+        return {a: (notes[a], ends[a]) for i, a in enumerate(order) if i < STRONGEST_ARROWS or a == choice}
+
+    def arrow(self, action: int, note: Note, start: Point, end: Point) -> str:
+        """The arrow of a move: the larger its number, the thicker."""
+        strength = {"share": note.strength, "good": (1 + note.strength) / 2, "bad": (1 - note.strength) / 2}
+        return shapes.arrow(start, end, strength[note.kind], "of-choice" if action == self.overlay.choice else "")
+
+    def last_cells(self) -> list[Cell]:
+        """Where the last move went."""
+        if not self.position.plies or self.position.plies[-1].action == RESIGN:
+            return []
+        if self.position.swapped:  # the mirrored stone, alone on the board
+            return [cell for cell in self.every if self.squares[cell[0]][cell[1]] != EMPTY]
+        action, before = self.position.plies[-1].action, Board(self.position.undo(), self.notation)
+        if self.page == CHESS:
+            return list(before.ends(action) or ())
+        cell = before.cell_of(action) if self.page or self.view.marks_last else None
+        return [cell] if cell else []
+
+    def last(self, cell: Cell) -> str:
+        """The mark of the last move."""
+        return self.patch("last", cell) if self.page == CHESS else self.circle("last", cell, self.look.last)
+
+    def patch(self, class_: str, cell: Cell, opacity: float | None = None) -> str:
+        """What marks a whole cell, or the disc in it; the cells that won are filled to their edges."""
+        if self.look.has_discs:
+            return self.circle(class_, cell, 0.42, opacity)
+        return shapes.path(class_, self.outline(cell, 0.0 if class_ == "won" else 0.06), fill_opacity=opacity)
+
+    def circle(self, class_: str, cell: Cell, radius: float, opacity: float | None = None) -> str:
+        """A circle in the middle of a cell."""
+        return shapes.circle(self.centre(cell), radius, class_, opacity)
+
+    def is_letter(self, text: str) -> bool:
+        """Whether a cell holds letters, instead of a stone or several, a piece of chess, or nothing."""
+        is_piece = self.page == CHESS and text.lower() in PIECES
+        return text != EMPTY and not is_piece and not set(text) <= {FIRST, SECOND}
+
+    def piece(self, at: Point, text: str) -> str:
+        """What a cell holds."""
+        if self.is_letter(text):
+            return shapes.text(text, at, "letter", min(0.5, 1.15 / len(text)))
+        if self.page == CHESS:
+            return shapes.chess_piece(text, at)
+        if self.page == "tic_tac_toe" and self.view.colours == (FIRST, SECOND):
+            return self.mark(at, text)
+        radius = self.look.radius if len(text) == 1 else min(0.3, 0.46 / len(text))
+        middle = (len(text) - 1) / 2
+        stones = [((at[0] + 2 * radius * (i - middle), at[1]), self.ink(c)) for i, c in enumerate(text)]
+        return "".join(shapes.circle(place, radius, f"stone {ink}") for place, ink in stones)
+
+    def mark(self, at: Point, text: str) -> str:
+        """A cross or a nought."""
+        class_, (left, top), (right, low) = f"mark {self.ink(text)}", *shapes.square(at, 0.25)[::2]
+        if text == SECOND:
+            return shapes.circle(at, 0.27, class_)
+        bars = shapes.outline([(left, top), (right, low)], ""), shapes.outline([(left, low), (right, top)], "")
+        return shapes.path(class_, "".join(bars))
+
+    def ink(self, stone: str) -> str:
+        """The colour of a side's stones."""
+        return self.view.inks[stone == SECOND]
+
+    # --- what is clicked and said -------------------------------------------------------------------------------------
+
+    def cells(self) -> Iterator[str]:
+        """The cells, each with its place, its name, what it holds, and the move that a click on it plays."""
+        notes, _, choice = self.noted()
+        lasts, won = self.last_cells(), self.position.winning_cells
+        for cell in self.every:
+            name, note = self.name(cell), notes[cell].text if cell in notes else ""
+            said = {
+                name: True,
+                self.holds(self.squares[cell[0]][cell[1]]): True,
+                "last move": cell in lasts,
+                "part of the win": cell in won,
+                f"agent: {note}": note,
+                "the agent's move": cell == choice,
+            }
+            move = self.write(self.clicked[cell]) if cell in self.clicked else None
+            label = ", ".join(words for words, is_so in said.items() if is_so)
+            yield self.cell(cell, self.outline(cell), label, move, f"{move or name}: {note}" if note else None)
+
+    def cell(self, cell: Cell, outline: str, label: str, move: str | None, tip: str | None) -> str:
+        """One cell, which JavaScript finds by its row and column as they are drawn, or by its name."""
+        row, column = map(str, self.drawn(cell))
+        acts = {"role": "button", "tabindex": "-1"} if self.num_clicks else {"role": "img"}
+        data = {
+            "data_row": row,
+            "data_column": column,
+            "data_cell": self.name(cell),
+            "data_move": move,
+            "data_tip": tip,
+        }
+        return shapes.path("cell", outline, **data, **acts, aria_label=label)
+
+    def holds(self, text: str) -> str:
+        """What a cell holds, in words."""
+        if self.is_letter(text):
+            return text
+        if text == EMPTY:
+            return "empty"
+        if self.page == CHESS:
+            return f"{'white' if text.isupper() else 'black'} {PIECES[text.lower()]}"
+        return " and ".join(self.view.colours[stone == SECOND] for stone in text)
+
+
+def svg(board: Board) -> str:
+    """The drawing as one element with its cells, as large as its place allows."""
+    left, top, right, bottom = board.bounds
+    parts = board.ground() + board.above() + "".join(board.cells())
+    frame = " ".join(map(shapes.length, (left, top, right - left, bottom - top)))
+    label = f"Board, {board.height} rows of {board.width}"
+    acts = {"role": "group", "aria_label": label, "aria_describedby": "keys"}
+    return shapes.element("svg", parts, f"board {board.kind}", viewBox=frame, **acts)
