@@ -30,43 +30,43 @@ class Session:
     """One call of the command that trains."""
 
     run_dir: Annotated[Name | None, Single] = None
-    """default: runs/<env>[-<size>][-<model>][-offline]-seed<seed>"""
+    """folder of the run; default: runs/<env>[-<size>][-<model>][-offline]-seed<seed>"""
     config: Annotated[Name | None, Common] = None
-    """begin a new run with the settings of this file, in place of a preset's: the config.json of another run"""
+    """begin a new run with the settings in this file, such as the config.json of another run, instead of a preset"""
     seeds: Annotated[PositiveInt, Common] = 1
-    """train as many runs, with this seed and the following ones, one after another, and compare them"""
+    """train this many runs, with the seed and the following ones, one after another, and compare them"""
     vary: Annotated[tuple[tuple[str, ...], ...], Single] = ()
-    """train a run for each value of a field, say --vary optimiser.learning-rate 1e-3 2e-3, and compare them; given
-    twice, for each pair of values; with --seeds several of each"""
+    """train a run for each value of a field, for example --vary optimiser.learning-rate 1e-3 2e-3, and compare them.
+    Given twice: for each pair of values. With --seeds: several runs of each"""
     together: Annotated[bool, Single] = False
-    """train the runs of --seeds and --vary as one program, as far as one program can (docs/evaluate.md)"""
+    """train the runs of --seeds and --vary side by side in one compiled program, if possible (docs/evaluate.md)"""
     resume_if_any: Annotated[bool, Fact(single=True)] = False
-    """continue the run in run_dir, or begin it where there is none yet: one command for a scheduler that restarts"""
+    """continue the run in run_dir, or begin it if there is none: a single command for a scheduler that restarts jobs"""
     resume: Annotated[bool, Single] = False
     """continue from the newest checkpoint of run_dir; bit for bit on the same kind and number of devices (tested on
     CPUs; on a GPU the last bits of sums may differ)"""
     overwrite: Annotated[bool, Single] = False
     """delete an existing run_dir first"""
     device: Annotated[Device, Chosen] = "auto"
-    """what to run on; auto: the best that JAX finds"""
+    """kind of device to run on; auto: the best that JAX finds"""
     devices: Annotated[PositiveInt | None, Chosen] = None
-    """devices to use; default: every CPU core, or every accelerator"""
+    """number of devices to use; default: every CPU core, or every accelerator"""
     distributed: Annotated[bool, Fact(single=True, early=True)] = False
-    """train with other processes, on this machine or on others (docs/many-machines.md)"""
+    """train together with other processes, on this machine or on others (docs/many-machines.md)"""
     coordinator: Annotated[str | None, Early] = None
-    """HOST:PORT of process 0; default: what Slurm, Open MPI, Kubernetes or the TPU pod says"""
+    """HOST:PORT of process 0; default: found through Slurm, Open MPI, Kubernetes or the TPU pod"""
     num_processes: Annotated[PositiveInt | None, Early] = None
-    """how many processes there are; default likewise"""
+    """number of processes; default: found in the same way"""
     process_id: Annotated[int | None, Early] = None
-    """which of them this is, from 0; default likewise"""
+    """number of this process, from 0; default: found in the same way"""
     autotune: Annotated[bool, Single] = False
-    """first find the num_envs, rollout_length and batch_size with most frames/s here, at the same replay ratio"""
+    """first find the num_envs, rollout_length and batch_size with the most frames/s here, at the same replay ratio"""
     autotune_minutes: PositiveFloat = 3.0
-    """minutes for that, on top of the budget; a size that has begun is measured to the end"""
+    """minutes for --autotune, on top of the budget; a measurement that has begun is finished"""
     checkpoint_minutes: Annotated[NotNegativeFloat, Repeated] = 2.0
-    """minutes between checkpoints; one is saved at every evaluation and at the end too, and with 0 only then"""
+    """minutes between checkpoints. A checkpoint is also saved at every evaluation and at the end; 0: only then"""
     tensorboard: Annotated[bool, Repeated] = True
-    """write TensorBoard events to run_dir too"""
+    """also write TensorBoard events to run_dir"""
     wandb: Annotated[bool, Repeated._replace(single=True)] = False
     """log to Weights & Biases too, under the name of run_dir"""
     profile: Annotated[bool, Fact(single=True, early=True)] = False
@@ -77,9 +77,9 @@ class Session:
     compilation_cache: Annotated[bool, Repeated] = True
     """keep compiled programs in the user's cache folder, so that the next start takes seconds"""
     trust_code: bool = False
-    """run the Python files that somebody else's run or agent names; read them first"""
+    """run the Python files that somebody else's run or agent names; read these files first"""
     verbose: Annotated[bool, Repeated] = False
-    """print the whole config and what the memory is for"""
+    """print the whole config and the parts of the memory plan"""
 
 
 def validate(session: Session) -> Session:

@@ -37,31 +37,31 @@ class Config:
     env: Annotated[str, Fixed] = "hex"
     """the game: a name, or the path of a Python file that defines make() (docs/your-own-game.md)"""
     board_size: Annotated[int | None, Fixed] = None
-    """Hex only: 2 to 19; by default the largest that this machine learns in a sitting"""
+    """only for Hex: 2 to 19; default: the largest board that this machine learns in one session"""
     minutes: Annotated[PositiveFloat | None, Budget] = 5.0
-    """budget: minutes from the first chunk on, with the evaluations on the way; compiling and the final matches come on
-    top. The default counts only where no other budget is given"""
+    """budget: minutes of training, including the evaluations on the way; compiling and the final matches come on top.
+    The default applies only if no other budget is given"""
     frames: Annotated[PositiveInt | None, Budget] = None
-    """budget: moves of self-play in all games together"""
+    """budget: moves of self-play, in all games together"""
     updates: Annotated[PositiveInt | None, Budget] = None
-    """budget: gradient steps. Of several budgets the first to be spent ends the run, after a whole chunk"""
+    """budget: gradient steps. With several budgets, the first to be spent ends the run, after a whole chunk"""
     max_iterations: Annotated[PositiveInt | None, Fact(budget=True)] = None
     """budget: iterations"""
     offline: Annotated[Name | None, Fixed] = None
-    """learn from stored games alone: those of a run (its folder), or of a file or folder of games (docs/offline.md)"""
+    """learn only from stored games: those of a run (its folder), or of a file or folder of games (docs/offline.md)"""
     init_from: Annotated[Name | None, Fixed] = None
-    """begin with the weights of another run (its folder, or one of its versions), or of an agent (agent:NAME); all else
-    is new, and the networks must be of one shape (docs/resume.md)"""
+    """begin with the weights of another run (its folder, or one of its versions) or of an agent (agent:NAME);
+    everything else is new, and the networks must have the same shapes (docs/resume.md)"""
     model: Annotated[Literal["learned", "learned_outcomes", "rules", "learned_legality"], Fixed] = "learned"
-    """what search plans with. learned: MuZero's dynamics, which in games with chance find codes of what it did
-    (Stochastic MuZero); learned_outcomes: the same with known chance outcomes; learned_legality: dynamics that predict
-    the legal moves too, without codes; rules: the ground-truth model, the game's own rules (AlphaZero). It unrolls
-    nothing, so options of the dynamics have no effect, and it plans with what the rules hide from the player"""
+    """the model that the search uses. learned: MuZero, and Stochastic MuZero if the game has chance; learned_outcomes:
+    the same with known chance outcomes; learned_legality: MuZero that also predicts the legal moves, without codes of
+    chance; rules: AlphaZero, which uses the ground-truth model, the rules of the game. With rules, options of the
+    dynamics have no effect, and the search knows what a game hides from its player"""
     seed: Annotated[Seed, Fact(fixed=True, own=True, common=True)] = 0
-    """seed of everything random, 0 to 2^32 - 1; a resumed run keeps its own"""
+    """seed of all random numbers, 0 to 2^32 - 1; a resumed run keeps its own"""
     iterations_per_chunk: PositiveInt = 2
-    """iterations that one compiled call runs; progress is shown and Ctrl-C heeded between chunks. On several CPU
-    devices XLA's memory grows with it"""
+    """iterations in one compiled call (a chunk); between chunks progress is shown and Ctrl-C takes effect. On several
+    CPU devices XLA's memory grows with it"""
     network: NetworkConfig = field(default_factory=NetworkConfig)
     algorithm: AlgorithmConfig = field(default_factory=AlgorithmConfig)
     search: SearchConfig = field(default_factory=SearchConfig)

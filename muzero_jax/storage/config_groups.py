@@ -21,7 +21,7 @@ from muzero_jax.storage.fields import (
     UnitInterval,
 )
 
-Games = Annotated[int, Meta(gt=0, lt=2**31, multiple_of=2, description="a positive even integer")]
+Games = Annotated[int, Meta(ge=1, lt=2**31, multiple_of=2, description="a positive even integer")]
 """Openings are played with both colours."""
 Option = Annotated[str, Meta(pattern=r"^[^\W\d]\w*=", description="name=value")]
 RATE = Range(
@@ -42,37 +42,37 @@ class NetworkConfig:
     attention: a transformer over the board's cells; fully_convolutional: convolutions that imagine the next
     observation, with the same weights for every board size"""
     file: Annotated[Name | None, Fact(common=True, short="--network")] = None
-    """Python file with a network of your own, in place of `kind`: make_model(environment, support, **options)
+    """Python file with a network of your own instead of `kind`. It defines make_model(environment, support, **options)
     -> Model (docs/your-own-network.md)"""
     options: Annotated[tuple[Option, ...], Fixed] = ()
-    """options of that file's make_model, name=value each; values are Python literals, or else text"""
+    """options for make_model in that file, each as name=value; values are Python literals if possible, else text"""
     width: Annotated[int, Meta(ge=1, le=65_536), BuiltIn._replace(common=True)] = 128
-    """units of the MLPs, channels of the tower or of a cell's token; attention has a head for each 32 of them"""
+    """units of the MLPs, channels of the tower, or numbers of a cell's token; attention has one head per 32 of them"""
     num_blocks: Annotated[int, Meta(ge=0, le=1_000), BuiltIn] = 1
-    """residual blocks of representation, of dynamics and of prediction, each"""
+    """residual blocks in each of representation, dynamics and prediction"""
     activation: Annotated[Literal["relu", "silu", "gelu"], BuiltIn] = "relu"
     """nonlinearity after each layer"""
     compute_dtype: Literal["auto", "float32", "bfloat16", "bfloat16_products", "float16"] = "auto"
-    """arithmetic of the networks; auto: bfloat16 on TPUs and on GPUs from compute capability 8 on, bfloat16_products
-    on CPUs with AMX, else float32. bfloat16_products: float32, but what the trunks multiply (of towers: convolutions of
-    32 channels and more) is rounded to bfloat16. float16: for a T4, with a scaled loss, never timed on an accelerator.
-    Parameters are float32 always"""
+    """precision of the networks; auto: bfloat16 on TPUs and on GPUs from compute capability 8 on, bfloat16_products on
+    CPUs with AMX, else float32. bfloat16_products: float32, but the factors of the trunks' products (in towers: of
+    convolutions with 32 channels or more) are rounded to bfloat16. float16: for a T4, with a scaled loss; not timed on
+    an accelerator. Parameters are always float32"""
     num_bins: Annotated[int, Meta(ge=1, le=100_000), Fixed] = 21
-    """bins of the categorical value and reward, from one end of the support to the other; 1 makes the heads scalar"""
+    """bins of the categorical value and reward, over the range of support-range; 1 makes the heads scalar"""
     support_range: Annotated[PositiveFloat, Fixed] = 1.0
-    """the largest value and reward that can be said, of either sign: 1 in games that are won or lost"""
+    """largest absolute value or reward that the heads can represent; 1 for games that are won or lost"""
     squash: Annotated[bool, Fixed] = False
-    """space the bins evenly after h(x) = sign(x) (sqrt(|x| + 1) - 1) + 0.001 x, densest where numbers are small: for
-    large returns, as those of 2048"""
+    """for large returns, such as those of 2048: space the bins evenly after h(x) = sign(x) (sqrt(|x| + 1) - 1) + 0.001
+    x, so that they are densest near 0"""
     canonical: Annotated[bool, Fixed] = False
-    """for kinds observation and fully_convolutional: canonical observations. Where the player to move has the second
-    colour, the network sees the position turned by a symmetry that exchanges the colours"""
+    """canonical observations, for kinds observation and fully_convolutional: if the player to move has the second
+    colour, the network sees the position after a symmetry that exchanges the colours"""
     chance_codes: Annotated[Annotated[int, Meta(ge=0, le=4096)] | None, Fixed] = None
-    """--model learned: codes of what chance did after a move, at least 2; 0: none, as plain MuZero. None: 32 where the
-    game lists what chance can do, else 0"""
+    """with --model learned: number of codes for what chance did after a move, at least 2; 0: plain MuZero, without
+    codes. None: 32 if the game lists its chance outcomes, else 0"""
     predict_discount: Annotated[bool, Fixed] = False
-    """predict each move's signed discount: whose turn it is next, and whether the game is over. Always so in games
-    whose turns do not alternate"""
+    """predict each move's signed discount: whose turn is next, and whether the game is over. Always on in games whose
+    turns do not alternate"""
 
     @property
     def imagines_observations(self) -> bool:
@@ -90,10 +90,10 @@ class AlgorithmConfig:
     """The algorithm itself."""
 
     file: Annotated[Name | None, Fact(switch=True, common=True, short="--algorithm")] = None
-    """Python file that changes the algorithm, in place of MuZero as it is: change(algorithm, config, **options)
-    -> Algorithm (docs/your-own-algorithm.md)"""
+    """Python file that changes the algorithm. It defines change(algorithm, config, **options) -> Algorithm
+    (docs/your-own-algorithm.md)"""
     options: Annotated[tuple[Option, ...], Fixed] = ()
-    """options of that file's change, name=value each; values are Python literals, or else text"""
+    """options for change in that file, each as name=value; values are Python literals if possible, else text"""
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class SearchConfig:
     num_simulations: Annotated[Simulations, Fact(common=True, short="--sims")] = 16
     """simulations for each move of self-play"""
     max_num_considered_actions: Annotated[PositiveInt, Fact(tuned=Range(4, 16, "never varied"))] = 8
-    """Gumbel: actions considered at the root; in evaluation more, as the square root of its larger budget"""
+    """Gumbel: actions considered at the root in self-play; their number grows as the square root of a larger budget"""
     gumbel_scale: NotNegativeFloat = 1.0
     """Gumbel: noise at the root in self-play"""
     value_scale: Annotated[PositiveFloat, Fact(tuned=Range(0.1, 1.0, "0.4; mctx's 0.1 is for rescaled Q"))] = 0.1
@@ -116,11 +116,10 @@ class SearchConfig:
     maxvisit_init: NotNegativeFloat = 50.0
     """Gumbel: c_visit of sigma(q)"""
     rescale_values: bool = False
-    """Gumbel: stretch each node's Q to [0, 1] first (mctx's default); early in training this makes noise look like
-    knowledge"""
+    """Gumbel: stretch each node's Q to [0, 1] first (mctx's default); early in training this magnifies noise"""
     improved_value: bool = True
-    """Gumbel: search_value is the value of the improved policy; if not, the mean of all simulations, which try bad
-    moves too"""
+    """Gumbel: the search's value is that of the improved policy; if off, it is the mean of all simulations, including
+    those of bad moves"""
     dirichlet_fraction: UnitInterval = 0.25
     """PUCT: share of noise in the root's prior in self-play; drawn over all actions and then masked, as mctx does"""
     dirichlet_alpha: PositiveFloat = 0.3
@@ -138,19 +137,19 @@ class SelfPlayConfig:
     """Games at once and how far they go before learning."""
 
     num_envs: Annotated[PositiveInt, Fixed] = 512
-    """games played at once, over all devices"""
+    """games played at once, on all devices together"""
     rollout_length: Annotated[PositiveInt, Fixed] = 8
-    """moves of each game per iteration"""
+    """moves of each game in an iteration"""
     exploration: Annotated[UnitInterval, Fact(member=True, common=True, tuned=RANDOM_MOVES)] = 0.05
-    """share of moves drawn uniformly from the legal ones; value targets stop at them (targets.stop-at-exploration)"""
+    """share of uniformly random moves; by default value targets stop at them (targets.stop-at-exploration)"""
     full_search_share: Annotated[PositiveShare, Fact(switch=True)] = 1.0
     """playout-cap randomisation: share of moves that are searched in full. The others get a cheap search without noise,
-    whose policy is not learned from"""
+    and their policy is not learned"""
     cheap_simulations: Simulations = 4
     """simulations of a cheap search"""
     sampled_moves: NotNegativeInt | None = None
-    """moves at each game's start that are drawn with the search's noise; later ones are the likeliest found. None: all
-    drawn"""
+    """number of moves at the start of a game that keep the search's noise; later moves are the most likely ones that
+    the search found. None: all moves keep it"""
 
 
 @dataclass(frozen=True)
@@ -158,20 +157,20 @@ class ReplayConfig:
     """The replay buffer."""
 
     replay_length: Annotated[PositiveInt, Fixed] = 512
-    """frames stored of each game; a multiple of rollout_length"""
+    """frames that the buffer stores of each game; a multiple of rollout_length"""
     end_weight: Annotated[PositiveInt, Fact(tuned=Range(1, 8, "4: the dynamics must see a win first"))] = 1
-    """how many times likelier a window that contains a game's end is sampled"""
+    """how many times as often a window that contains the end of a game is sampled"""
     min_frames: NotNegativeInt = 64
-    """frames of each game stored before the first update, and never fewer than one window"""
+    """frames of each game that are stored before the first update; at least one window"""
     symmetries: bool = True
-    """turn each window by a random symmetry of the game"""
+    """transform each window by a random symmetry of the game"""
     reanalyze_fraction: Annotated[UnitInterval | None, Fact(switch=True)] = None
-    """share of each batch that is searched again with fresh weights before it is learned from; the buffer keeps what
-    that found. None: 0 with self-play, 1 where stored games alone are learned from"""
+    """Reanalyze: share of each batch that is searched again with fresh weights before it is learned from; the buffer
+    keeps the results. None: 0 with self-play, 1 with --offline"""
     priority_exponent: Annotated[UnitInterval, Fact(switch=True)] = 0.0
-    """alpha: windows are sampled in proportion to |search value - return| to this power; 0: all alike"""
+    """prioritised replay: windows are sampled in proportion to |search value - return| to this power; 0: uniformly"""
     importance_exponent: UnitInterval = 1.0
-    """beta: how far weights in the losses correct the bias of priorities; 1: fully"""
+    """prioritised replay: how far weights in the losses correct the bias of sampling; 1: fully"""
 
 
 @dataclass(frozen=True)
@@ -179,19 +178,18 @@ class TargetConfig:
     """The targets of a window."""
 
     unroll_steps: Annotated[PositiveInt, Fact(tuned=Range(2, 6, "4; each step costs time and memory", log=False))] = 5
-    """moves that the learned dynamics are unrolled along each window"""
+    """number of moves for which the learned dynamics are unrolled along each window"""
     td_steps: PositiveInt = 32
-    """moves before bootstrapping from search; at least the longest game's length is Monte-Carlo"""
+    """moves until the return continues with the search's value; at least the longest game's length: the outcome"""
     td_lambda: Annotated[UnitInterval, Fact(tuned=Range(0.8, 1.0, "0.95 in Connect Four", log=False))] = 1.0
     """1: n-step return; below 1: TD(lambda) over td_steps moves"""
     stop_at_exploration: bool = True
-    """value targets stop at random moves. If not, they are exploratory returns, which run on through random moves: a
-    value is then that between players who make as many random moves"""
+    """value targets stop at random moves. If off, they are exploratory returns, which run on through random moves; a
+    value then assumes players who make as many random moves (docs/values.md)"""
     search_value_weight: Annotated[UnitInterval, Fact(tuned=SEARCH_VALUE)] = 0.0
-    """share of the search's value in a position's value target, the rest being the return; 1: the search's value
-    alone"""
+    """share of the search's value in a position's value target; the rest is the return. 1: only the search's value"""
     discount: Annotated[PositiveShare, Fixed] = 1.0
-    """gamma per move"""
+    """discount gamma per move"""
 
 
 @dataclass(frozen=True)
@@ -199,50 +197,50 @@ class OptimiserConfig:
     """Gradient steps."""
 
     name: Annotated[Literal["adamw", "adafactor", "muon"], Fixed] = "adamw"
-    """adafactor: the least memory; muon: half of AdamW's, with orthogonal steps for matrices and kernels, and AdamW for
-    the rest. Both want a learning rate some 5 times higher than AdamW"""
+    """adafactor: uses the least memory; muon: half of AdamW's memory, with orthogonal steps for matrices and kernels
+    and AdamW for the rest. Both need a learning rate about 5 times as high as AdamW"""
     batch_size: PositiveInt = 256
-    """windows per update, over all devices"""
+    """windows per update, on all devices together"""
     micro_batch_size: PositiveInt | None = None
-    """the most windows whose gradient a device computes at once; the largest divisor of its share is taken. It changes
-    speed and memory alone. None: all windows; for a tower on a CPU, as many as its cache holds"""
+    """most windows whose gradient a device computes at once (the largest divisor of its share). It only changes speed
+    and memory. None: all windows; for a tower on a CPU, as many as fit into its cache"""
     updates_per_iteration: PositiveInt = 16
-    """with num_envs and rollout_length this fixes the replay ratio"""
+    """gradient steps per iteration; with num_envs and rollout_length they determine the replay ratio"""
     learning_rate: Annotated[PositiveFloat, Fact(member=True, common=True, tuned=RATE, short="--lr")] = 1e-3
-    """learning rate at its highest, after the warm-up"""
+    """peak learning rate, after the warm-up"""
     schedule: Literal["constant", "cosine"] = "constant"
-    """cosine: falls to a tenth of its peak by the end of the budget"""
+    """cosine: the learning rate falls to a tenth of its peak by the end of the budget"""
     warmup_updates: NotNegativeInt = 100
-    """updates in which the learning rate rises from 0"""
+    """updates during which the learning rate rises from 0"""
     weight_decay: Annotated[NotNegativeFloat, Fact(member=True, tuned=Range(1e-5, 1e-2, "never varied"))] = 1e-4
-    """decoupled weight decay, of matrices only, not of biases and norms"""
+    """decoupled weight decay; only for matrices, not for biases and norms"""
     max_gradient_norm: Annotated[float, Meta(gt=0), Fact(member=True)] = 5.0
     """gradients with a larger global norm are scaled down to it"""
     reward_weight: Annotated[NotNegativeFloat, Fact(tuned=Range(0.5, 8.0, "3: only a last move has a reward"))] = 1.0
-    """weight of the reward's loss"""
+    """weight of the reward loss"""
     value_weight: NotNegativeFloat = 1.0
-    """weight of the value's loss"""
+    """weight of the value loss"""
     policy_weight: Annotated[NotNegativeFloat, Fact(tuned=Range(0.5, 2.0, "never varied"))] = 1.0
-    """weight of the policy's loss"""
+    """weight of the policy loss"""
     reconstruction_weight: Annotated[NotNegativeFloat, Fact(tuned=Range(2.0, 40.0, "10; 0 learned no rules"))] = 0.0
-    """weight of an auxiliary loss: every unrolled embedding must predict its observation, to learn rules sooner"""
+    """weight of the reconstruction loss: every unrolled embedding must predict its observation (docs/model.md)"""
     checkpoint_unroll: bool = False
-    """compute unrolled steps twice instead of keeping all of them for the gradient: less memory, more time"""
+    """compute the unrolled steps twice instead of keeping them for the gradient: less memory, more time"""
     legality_weight: PositiveFloat = 1.0
-    """weight of the legal moves' loss, with --model learned_legality"""
+    """weight of the loss of predicted legal moves, with --model learned_legality"""
     discount_weight: PositiveFloat = 1.0
-    """weight of the discount's loss, where the network predicts it"""
+    """weight of the discount loss, if the network predicts discounts"""
     chance_weight: PositiveFloat = 1.0
-    """weight of the loss of what chance will do, where the model has codes of it"""
+    """weight of the loss of predicted chance, if the model has codes for it"""
     commitment_weight: NotNegativeFloat = 0.01
-    """weight of the loss that draws the encoder of chance to the code that it chose; with 0.25 it may settle for one
-    code before it has told two outcomes apart"""
+    """weight of the loss that pulls the encoder of chance towards the code that it chose; if large (0.25), the encoder
+    may settle for one code before it tells two outcomes apart"""
     consistency_weight: Annotated[NotNegativeFloat, Fact(switch=True)] = 0.0
-    """weight of EfficientZero's auxiliary loss: imagined embeddings must resemble those of the real observations"""
+    """weight of EfficientZero's consistency loss: imagined embeddings must resemble those of real observations"""
     target_period: Annotated[PositiveInt | None, Fact(switch=True)] = None
-    """updates after which a target network becomes a copy of the other; Reanalyze then searches with it"""
+    """number of updates after which the target network becomes a copy of the network; Reanalyze searches with it"""
     target_decay: Annotated[Annotated[float, Meta(gt=0, lt=1)] | None, Fact(switch=True)] = None
-    """the target network is instead a moving average that keeps this share of itself in every update, say 0.995"""
+    """instead, the target network is a moving average that keeps this share of itself in every update, say 0.995"""
 
 
 @dataclass(frozen=True)
@@ -250,20 +248,20 @@ class EvaluationConfig:
     """Matches played while training, without noise and with varied openings."""
 
     interval_minutes: Annotated[NotNegativeFloat, Fact(common=True)] = 1.0
-    """minutes between evaluations; 0 evaluates at the end only"""
+    """minutes between evaluations; 0: only at the end"""
     parts: PositiveInt | None = None
-    """evaluate after each of so many equal parts of the budget, instead of by the clock. Then runs with the same frames
-    are measured at the same places, also those that wait until their matches are compiled"""
+    """evaluate after each of this many equal parts of the budget instead of by the clock, so that runs with the same
+    budget in frames are measured at the same frames"""
     games: Games = 128
-    """games of each match, half of them with each colour"""
+    """games in each match, half of them with each colour"""
     final_games: Games = 256
-    """games of each match at the end of the run"""
+    """games in each match at the end of the run"""
     opening_plies: NotNegativeInt = 2
-    """uniformly random moves before each game; every opening is played with both colours"""
+    """number of random moves before each game; every opening is played with both colours"""
     num_simulations: Annotated[Simulations, Fact(common=True)] = 64
-    """search budget of the agent"""
+    """simulations per move of the agent"""
     mcts_simulations: tuple[Simulations, ...] = (100, 1000)
-    """budgets of the rollout MCTS opponents; those above 100 play at the end only"""
+    """simulations of the rollout MCTS opponents; those above 100 play only at the end"""
 
     @property
     def while_training(self) -> bool:

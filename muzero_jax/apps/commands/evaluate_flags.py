@@ -20,9 +20,9 @@ class Command:
     """The flags of every command."""
 
     num_simulations: Simulations | None = None
-    """search budget of every run that is named without one; default: its own evaluation.num_simulations"""
+    """simulations per move of every run that is named without a number; default: its own evaluation.num_simulations"""
     board_size: int | None = None
-    """the board to play on, for runs whose network fits every board; default: the one that they were trained on"""
+    """board to play on, for runs whose network fits every board; default: the one that they were trained on"""
     json: bool = False
     """print one JSON object"""
     trust_code: bool = False
@@ -48,18 +48,18 @@ class Games(Command):
     """The flags of commands that play games."""
 
     games: Count = 256
-    """games of the match, or of each pair of a tournament; rounded up to a multiple of two games a device.
-    Repeated games are left out where neither player is random or mcts:N and the game has no dice"""
+    """games of the match, or of each pair in a tournament, rounded up to a multiple of two games per device. Repeated
+    games are left out if neither player is random or mcts:N and the game has no dice"""
     opening_plies: Annotated[int, Meta(ge=0, le=1_000_000)] | None = None
     """random moves before each game; default: the (first) run's evaluation.opening_plies"""
     seed: Seed = 0
     """seed of openings, and of moves drawn at random: 0 to 2^32 - 1"""
     engine_seconds: PositiveFloat = 60.0
-    """the most that another program (gtp:COMMAND, uci:COMMAND) may take for a move; taking longer ends the match"""
+    """longest time that another program (gtp:COMMAND, uci:COMMAND) may take for a move; after it the match ends"""
     engine_processes: Count = 1
-    """games at once against another program, each with a process of its own"""
+    """number of games played at once against another program, each with its own process"""
     sgf: Path | None = None
-    """new folder for the records of all games against another program"""
+    """new folder for SGF files of all games against another program"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +78,7 @@ class Returns(OfRun):
     """The mean return of a run's agent in a single-player game, with its interval, beside that of another player."""
 
     games: Count = 200
-    """episodes of each player; rounded up to a multiple of the devices"""
+    """episodes of each player, rounded up to a multiple of the number of devices"""
     opponent: str = "random"
     """the other player, as in a match, but for mcts:N and other programs. For equal simulations give --num-simulations,
     which every run that is named without a number takes"""
@@ -94,7 +94,7 @@ class Tournament(Games):
     """players named as a match's opponents, at least one of them a run: RUN is a directory, RUN/versions/N that run
     after iteration N, RUN/versions all of its versions, agent:NAME a trained agent"""
     anchor: str | None = None
-    """the player whose Elo is 0, named as the table does; default: random if it plays, else the first"""
+    """the player whose Elo is 0, named as in the table; default: random if it plays, else the first player"""
     plot: Path | None = None
     """draw the table into this file (.png, .svg, .pdf)"""
 
@@ -104,11 +104,11 @@ class Oracle(OfRun):
     """Moves judged by exact play (tic-tac-toe, Connect Four after 16 moves, Hex up to 5x5)."""
 
     player: str = "agent"
-    """whose moves: agent (the policy head, and search at every budget), or a player named as in a tournament"""
+    """whose moves: agent (its policy head, and its search at every budget), or a player named as in a tournament"""
     positions: Count = 500
-    """at most this many, half from random games and half from the agent's; tic-tac-toe is judged on all"""
+    """most positions to judge, half from random games and half from the agent's; in tic-tac-toe all are judged"""
     budgets: tuple[Simulations, ...] | None = None
-    """simulations a move of the agent's searches; default: num-simulations, or else 16 64 256"""
+    """simulations per move of the agent's searches; default: num-simulations if given, else 16 64 256"""
     seed: Seed = 0
     """seed of the positions that are drawn: 0 to 2^32 - 1"""
 
@@ -118,9 +118,9 @@ class Fidelity(OfRun):
     """How far the learned model drifts from the ground-truth model, depth by depth and in the search tree."""
 
     unroll_steps: Count = 8
-    """greatest depth"""
+    """greatest depth, in moves"""
     positions: Count = 500
-    """at most this many, of the agent's own games"""
+    """most positions to begin from, taken from the agent's own games"""
     seed: Seed = 0
     """seed of the positions that are drawn: 0 to 2^32 - 1"""
     plot: Path | None = None
@@ -129,7 +129,7 @@ class Fidelity(OfRun):
 
 @dataclass(frozen=True, kw_only=True)
 class Exhaustive(OfRun):
-    """Every reply there is by every opponent, as either colour; tiny games only."""
+    """Tries every possible reply of an opponent, as either colour; for tiny games."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,16 +139,16 @@ class Openings(OfRun):
 
 @dataclass(frozen=True, kw_only=True)
 class Compare(Command):
-    """Final scores and learning curves of several runs; those that differ in their seed alone are a group."""
+    """Final scores and learning curves of several runs; runs that differ only in their seed form a group."""
 
     runs: Annotated[tuple[Path, ...], Players]
     """run directories"""
     metric: tuple[str, ...] = ()
-    """what to compare by: an opponent that the runs met (mcts:100), any key of metrics.jsonl (train/loss,
-    openings_right), or winning-moves (exact play judges the final weights, in tic-tac-toe, Connect Four and Hex up to
-    5x5); default: the final matches, in single-player games the mean return"""
+    """what to compare: the score against an opponent of the runs (mcts:100), any key of metrics.jsonl (train/loss,
+    openings_right), or winning-moves (the winning-move accuracy of the final weights, in tic-tac-toe, Connect Four and
+    Hex up to 5x5); default: the final matches, in single-player games the mean return"""
     axis: tuple[Axis, ...] = AXES
-    """what lies along the curves"""
+    """horizontal axes of the curves"""
     plot: Path | None = None
     """draw the learning curves into this file (.png, .svg, .pdf)"""
 

@@ -41,33 +41,33 @@ class Arguments:
     run: Path | None = None
     """run directory of the agent, or RUN/versions/N for the agent after iteration N"""
     agent: str | None = None
-    """in place of run: the name of a trained agent that comes with the package, or a .safetensors file"""
+    """instead of run: the name of an included agent, or a .safetensors file"""
     board_size: int | None = None
-    """the board to play on, if the agent's network fits every board; default: the one that it was trained on"""
+    """board to play on, if the agent's network fits every board; default: the one that it was trained on"""
     engine: bool = False
     """speak GTP (or UCI) on stdin and stdout, for other programs"""
     notation: Literal["standard", "action"] = "standard"
-    """moves as the game's players write them, or as plain action numbers"""
+    """write moves as the game's players do, or as plain action numbers"""
     num_simulations: Annotated[int, Meta(ge=1, le=thinking.MOST_SIMULATIONS)] | None = None
-    """simulations a move; default: the agent's own, evaluation.num_simulations. With --time-per-move, the most"""
+    """simulations per move; default: the agent's own, evaluation.num_simulations. With --time-per-move: the most"""
     time_per_move: PositiveFloat | None = None
-    """seconds a move: as many simulations (a power of two) as they allow on this machine"""
+    """seconds per move; the agent makes as many simulations (a power of two) as this machine can in that time"""
     temperature: NotNegativeFloat = 0.0
-    """0 plays the best move; above, moves are drawn from the search policy, at 1 as it is"""
+    """0: play the best move; above 0: draw moves from the search's policy, which 1 leaves unchanged"""
     seed: Seed = 0
-    """seed for moves drawn at a temperature, and for chance; left at 0, dice fall anew each time"""
+    """seed of moves that are drawn at random, and of chance; with 0 the dice differ each time"""
     colour: str | None = None
-    """your side in the terminal, by its name or initial (black or b, X, red); asked for if left out"""
+    """your side in the terminal, by name or initial (black or b, X, red); if left out, you are asked"""
     web: bool = False
     """serve a board for the browser on this machine, until Ctrl-C"""
     port: int = 8000
-    """port for --web; 0 takes any that is free"""
+    """port for --web; 0: any free port"""
     tree: Path | None = None
     """SVG file to draw a search tree into"""
     film: Path | None = None
     """SVG file to draw a game into that the agent plays against itself"""
     film_pictures: PositiveInt = 300
-    """most pictures that --film draws; a longer game is shown at so many of its moves"""
+    """most pictures that --film draws; a longer game is shown at this many of its moves"""
     moves: str = ""
     """moves from the opening to where --tree or --film begins: "a1 b2", in the game's notation"""
     depth: PositiveInt = 4
@@ -77,9 +77,9 @@ class Arguments:
     trust_code: bool = False
     """run the Python files that somebody else's run or agent names; read them first"""
     device: Device = "auto"
-    """what to run on; auto: where there is an accelerator, that or the CPU, whichever searches sooner"""
+    """kind of device to run on; auto: an accelerator or the CPU, whichever searches faster"""
     devices: int | None = None
-    """devices to start; a search uses one of them"""
+    """number of devices to start; a search uses one of them"""
     compilation_cache: bool = True
     """keep compiled programs in the user's cache folder, so that the next start takes seconds"""
 

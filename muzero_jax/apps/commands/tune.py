@@ -33,15 +33,15 @@ class Arguments:
     """The flags of the search; all others are train.py's."""
 
     trials: PositiveInt = 30
-    """trials that end in all; a larger number continues a study that has ended"""
+    """total number of trials; a larger number continues a study that has ended"""
     study: Path | None = None
-    """folder of the study; default: runs/tune-<game>-<size>-seed<seed>. If it is there, the search continues"""
+    """folder of the study; default: runs/tune-<game>-<size>-seed<seed>. If it exists, the search continues"""
     vary: tuple[tuple[str, ...], ...] = ()
-    """a field to vary, once for each: --vary optimiser.learning-rate 1e-4:1e-2 between two values, --vary network.kind
-    mlp tower among some, --vary replay.end-weight in its own range; default: all fields that have one (docs/tune.md)"""
+    """a field to vary, once per field: --vary optimiser.learning-rate 1e-4:1e-2 (between two), --vary network.kind mlp
+    tower (one of these), --vary replay.end-weight (in its range); default: all fields with a range (docs/tune.md)"""
     metric: str = ""
     """the score of a trial, of which more is better: mcts:N (the final match against rollout MCTS with N simulations;
-    above 100 it is met at the end only), or a key of metrics.jsonl; default: mcts:100, in single-player games the mean
+    above 100 it plays only at the end), or a key of metrics.jsonl; default: mcts:100, in single-player games the mean
     return"""
     seeds: NotNegativeInt = 3
     """seeds of the comparison at the end, beyond the search's own; 0: none"""
