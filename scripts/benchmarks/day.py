@@ -42,14 +42,16 @@ def parts(*, quick: bool) -> dict[str, tuple[float, str]]:
 
     training = f"experiments/train.py --env hex --board-size {board_size} --evaluation.final-games 64 --profile"
     return {
-        "games x 1": games(1, "--search.engine own"),
+        "passes": games(1, "--search.engine passes"),
         "search": suite("search"),
         "training": (15.5, f"{training} --run-dir {{out}} --minutes {{minutes:.2f}}"),
-        "games x 4": games(4, "--search.engine own"),
-        "games x 16": games(16, "--search.engine own"),
-        "loop_free": games(1, "--search.engine loop_free"),
-        "loop_free, games x 16": games(16, "--search.engine loop_free"),
-        "float32": games(16, "--search.engine own --network.compute-dtype float32"),
+        "passes, games x 16": games(16, "--search.engine passes"),
+        "own": games(1, "--search.engine own"),
+        "own, games x 16": games(16, "--search.engine own"),
+        "passes, XLA's graphs": games(1, "--search.engine passes --no-cuda-graphs"),
+        "own, XLA's graphs": games(1, "--search.engine own --no-cuda-graphs"),
+        "passes, games x 4": games(4, "--search.engine passes"),
+        "float32": games(16, "--search.engine passes --network.compute-dtype float32"),
         "self-play": suite("self-play"),
         "learner": suite("learner"),
         "hardware": (3.0, "scripts/hardware_report.py --quick --out {out}"),

@@ -14,7 +14,7 @@ from scripts.benchmarks import programs, timing
 from scripts.benchmarks.programs import MLP, playing, searching
 from scripts.benchmarks.timing import Effort, Variant
 
-OWN, LOOP_FREE, MCTX, NETWORK, PYTHON = "own search", "loop-free search", "mctx", "network calls", "Python tree"
+OWN, PASSES, MCTX, NETWORK, PYTHON = "own search", "search in passes", "mctx", "network calls", "Python tree"
 PLAIN, ONE, ALL, HOST = "baseline", "ours, 1 device", "ours, all devices", "ours, driven from Python"
 AUTO = "ours, all devices, automatic precision"
 TREE, ONE_GAME = "Python tree, one game", "ours, one game, driven from Python"
@@ -75,16 +75,18 @@ def search(quick: bool) -> Iterator[Case]:
         for policy in ("gumbel", "puct"):
             aim = 1.0 if games == 1 else aims.get((policy, actions, games))
             name = f"{policy}, {actions} actions, {games:,} game{'s' * (games > 1)}, {simulations} simulations"
-            ratios = Ratio(OWN, MCTX, aim), Ratio(OWN, NETWORK), Ratio(MCTX, NETWORK), Ratio(LOOP_FREE, OWN)
-            if games == 1 and policy == "puct":
-                ratios += (Ratio(OWN, PYTHON),)
-            make = partial(_searches, config, policy, num_moves, with_python=len(ratios) == 5)
-            yield Case("search", name, "searches/s", make, ratios)
+            ratios = [Ratio(OWN, MCTX, aim), Ratio(OWN, NETWORK), Ratio(MCTX, NETWORK)]
+            if policy == "gumbel":
+                ratios.append(Ratio(PASSES, OWN))
+            elif games == 1:
+                ratios.append(Ratio(OWN, PYTHON))
+            make = partial(_searches, config, policy, num_moves, with_python=policy == "puct" and games == 1)
+            yield Case("search", name, "searches/s", make, tuple(ratios))
 
 
 def _searches(config: Config, policy: str, num_moves: int, *, with_python: bool) -> dict[str, Variant]:
     asked = programs.positions(config, num_moves)
-    engines = {OWN: "own", LOOP_FREE: "loop_free", MCTX: "mctx"}
+    engines = {OWN: "own", MCTX: "mctx"} | ({PASSES: "passes"} if policy == "gumbel" else {})
     found = {name: programs.search(searching(config, engine, policy), asked) for name, engine in engines.items()}
     python = {PYTHON: programs.plain_search(config, asked)} if with_python else {}
     return found | {NETWORK: programs.bare_network(config, asked)} | python
