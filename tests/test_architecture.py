@@ -32,7 +32,7 @@ presets: types games storage networks
 agent: types own storage search algorithm
 run: types own ops games storage algorithm training
 apps.check: types own ops games storage networks learning algorithm training presets run
-apps.engines: types games apps.play
+apps.engines: types own games apps.play
 apps.play: types own games search algorithm agent
 apps.evaluation: types own ops games storage search algorithm agent run apps.engines
 apps.sources: types own games storage learning algorithm agent run
@@ -114,24 +114,24 @@ LINES = {
     "agent": 183,
     "algorithm": 687,
     "apps.__init__": 1,
-    "apps.check": 618,
-    "apps.commands": 1662,
-    "apps.engines": 1089,
-    "apps.evaluation": 3285,
-    "apps.play": 2568,
+    "apps.check": 606,
+    "apps.commands": 1648,
+    "apps.engines": 1086,
+    "apps.evaluation": 3192,
+    "apps.play": 3049,
     "apps.sources": 488,
     "apps.start": 226,
-    "apps.study": 836,
+    "apps.study": 834,
     "apps.train": 62,
-    "games": 2867,
-    "learning": 1514,
-    "networks": 1142,
+    "games": 2735,
+    "learning": 1490,
+    "networks": 1113,
     "ops": 1057,
     "own": 319,
-    "presets": 416,
-    "run": 2322,
-    "search": 1190,
-    "storage": 1538,
+    "presets": 412,
+    "run": 2254,
+    "search": 1173,
+    "storage": 1506,
     "training": 130,
     "types": 301,
 }
