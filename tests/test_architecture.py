@@ -81,7 +81,7 @@ LIBRARIES = {
     "orbax": {"storage.checkpoint"},
     "tensorstore": {"storage.checkpoint"},
     "tensorboardX": {"run.metrics"},
-    "matplotlib": {"run.metrics", "apps.study.tuning", "run.charts"},
+    "matplotlib": {"apps.study.tuning", "run.charts"},
     "IPython": {"apps.study.live_plot"},
     "optuna": {"apps.study.tuning"},
     "ipywidgets": {"apps.play.notebook"},
