@@ -184,14 +184,10 @@ def move_names() -> list[str]:
     return [*passes, *entries, *(f"{at}/{target}" for (at, _), target in zip(played, targets, strict=True))]
 
 
-def dice_shown(state: State) -> str:
-    """The dice that may still be played, such as `6 1`."""
-    return " ".join(str(die + 1) for die in sorted(np.asarray(state._playable_dice).tolist(), reverse=True) if die >= 0)
-
-
 def hands(state: State) -> tuple[str, str]:
-    """The dice, beside the player to move."""
-    dice = dice_shown(state)
+    """The dice that may still be played, such as `6 1`, beside the player to move."""
+    left = sorted(np.asarray(state._playable_dice).tolist(), reverse=True)
+    dice = " ".join(str(die + 1) for die in left if die >= 0)
     return (dice, "") if int(state._turn) == 0 else ("", dice)
 
 

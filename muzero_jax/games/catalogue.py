@@ -22,9 +22,9 @@ from muzero_jax.games.tic_tac_toe import TIC_TAC_TOE
 from muzero_jax.own.faults import shown
 from muzero_jax.types import Environment
 
-_OF_PIECES = (CHESS, GARDNER_CHESS, ANIMAL_SHOGI, SHOGI)
-_ALL = (TIC_TAC_TOE, CONNECT_FOUR, OTHELLO, HEX, GO_9X9, GO_19X19, *_OF_PIECES, BACKGAMMON, GAME_2048, *MINATAR)
-GAMES: dict[str, Game] = {game.name: game for game in _ALL}
+_OF_STONES = TIC_TAC_TOE, CONNECT_FOUR, OTHELLO, HEX, GO_9X9, GO_19X19
+_OTHERS = CHESS, GARDNER_CHESS, ANIMAL_SHOGI, SHOGI, BACKGAMMON, GAME_2048, *MINATAR
+GAMES: dict[str, Game] = {game.name: game for game in (*_OF_STONES, *_OTHERS)}
 _VIEWS = {game.name: game for game in MINATAR_HIDDEN}
 """Other views of games, which no list of games names."""
 

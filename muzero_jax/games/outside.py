@@ -62,11 +62,11 @@ def find(name: str) -> Game:
 
 
 def made(inner: Any, leaves: Leaves, legal: Array, reward: Any, terminated: Any, truncated: Any) -> Seated:
-    """A state in pgx's form around a library's own; an end by the rules is no end by time."""
-    terminated = jnp.asarray(terminated, bool)
-    rewards = jnp.asarray(reward, jnp.float32).reshape(1)
-    is_late = jnp.asarray(truncated, bool) & ~terminated
-    return Seated(inner, jnp.int32(0), rewards, terminated, is_late, legal, seen(leaves))
+    """A state in pgx's form around a library's own; an end by the rules and by time at once is one by the rules."""
+    terminated, truncated = (jnp.asarray(end, bool) for end in (terminated, truncated))
+    return Seated(
+        inner, jnp.int32(0), jnp.asarray(reward, jnp.float32).reshape(1), terminated, truncated, legal, seen(leaves)
+    )
 
 
 def seen(leaves: Leaves) -> Array:

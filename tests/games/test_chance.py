@@ -14,6 +14,7 @@ from muzero_jax.games.backgammon import observe
 from muzero_jax.games.environment import make_environment
 from muzero_jax.games.own_game import load_environment
 from muzero_jax.ops.legal_actions import uniform_legal_action
+from muzero_jax.types import Afterstate, Chance, Step
 
 NAMES = "2048", "backgammon"
 OWN = "examples/pig.py"
@@ -145,6 +146,15 @@ def test_an_illegal_move_ends_the_game_at_pgxs_price_and_leaves_the_board(name):
     np.testing.assert_array_equal(step.state.rewards, theirs)
     assert (step.reward, step.discount, step.is_last, step.outcome) == (theirs.min(), 0, True, -1)
     np.testing.assert_array_equal(step.state._board, state._board)
+
+
+@pytest.mark.parametrize("awaits, expected", [(True, (3, -0.5, True, 7)), (False, (1, 0.25, False, -1))])
+def test_a_move_is_the_players_part_and_if_chance_answers_what_it_does(awaits, expected):
+    after = Afterstate(jnp.int32(4), jnp.float32(1), jnp.float32(1 if awaits else 0.25), False, jnp.bool_(awaits))
+    then = Step(jnp.int32(5), jnp.float32(2), jnp.float32(-0.5), jnp.bool_(True))
+    listed = Chance(9, None, None, lambda state, outcome: then)
+    step = chance.joined(listed, after, jnp.int32(7))
+    assert (step.reward, step.discount, step.is_last, step.outcome) == expected and step.state == 4 + awaits
 
 
 def test_seated_and_final_states_keep_chance():

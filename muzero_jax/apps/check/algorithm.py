@@ -26,8 +26,8 @@ from muzero_jax.types import SearchOutput, TrainState, Transition
 NUM_ROWS = 8
 CLOSE = 1e-4
 """The difference that equal losses may have, as a share of 1 plus their size."""
-PLAIN = "init_actor init_learner init_replay make_simulator rollout sample gather reanalyze make_batch augment loss"
-"""Stages of which only failures are told."""
+NO_STAGES = "environment model min_frames terms optimiser make_search".split()
+"""Fields of an algorithm that are looked at in another way."""
 Looked = dict[str, tuple[Any, str]]
 """Arrays that a stage returned, by what they are, and the dtype and shape that each must have."""
 Look = Callable[..., Looked]
@@ -54,7 +54,7 @@ def examine(algorithm: Algorithm) -> list[str]:
 def _watched(algorithm: Algorithm) -> Algorithm:
     """The algorithm, each of whose stages raises a Fault with its name where it fails or returns something else."""
 
-    def stage(name: str, function: Any, look: Look = lambda *_: {}) -> Any:
+    def stage(name: str, function: Any, look: Look) -> Any:
         def run(*arguments: Any, **bound: Any) -> Any:
             found = function(*arguments, **bound)
             for what, (array, kind) in look(found, *arguments).items():
@@ -67,19 +67,21 @@ def _watched(algorithm: Algorithm) -> Algorithm:
         search = guarded(algorithm.make_search, "make_search")(simulator, num_simulations, noise)
         return stage("the search with noise" if noise else "the search without noise", search, _of_search)
 
+    looks = {"choose": _of_choice, "make_targets": _of_targets, "update": _of_update, "write_back": _of_metrics}
+    stages = {name: getattr(algorithm, name) for name in algorithm._fields if name not in NO_STAGES}
     names = [term.name for term in algorithm.terms]
     if twice := [name for name in names if names.count(name) > 1]:
         raise Fault(f"terms holds two losses called {twice[0]}; give each a name of its own")
     losses = [stage(f"the loss {term.name}", term.loss, _of_loss) for term in algorithm.terms]
     return algorithm._replace(
-        **{name: stage(name, getattr(algorithm, name)) for name in PLAIN.split()},
-        choose=stage("choose", algorithm.choose, _of_choice),
-        make_targets=stage("make_targets", algorithm.make_targets, _of_targets),
-        update=stage("update", algorithm.update, _of_update),
-        write_back=stage("write_back", algorithm.write_back, _of_metrics),
+        **{name: stage(name, function, looks.get(name, _of_anything)) for name, function in stages.items()},
         make_search=make_search,
         terms=tuple(term._replace(loss=loss) for term, loss in zip(algorithm.terms, losses, strict=True)),
     )
+
+
+def _of_anything(*_: Any) -> Looked:
+    return {}
 
 
 def _of_search(found: Any, params: Any, key: Array, roots: Any) -> Looked:
