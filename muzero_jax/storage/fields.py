@@ -142,38 +142,15 @@ def _in_range(kind: str, metas: list[Meta]) -> str:
     return f"{kind} {limits}".rstrip()
 
 
-def decode(cls: type[Record], values: Any, *, strict: bool = True) -> Record:
+def decode(cls: type[Record], values: Any, *, strict: bool = True, group: str = "") -> Record:
     """A dataclass from nested dicts of values, or with `strict` False of texts; missing fields take their defaults.
 
-    Raises ValueError, in one sentence that names the flag, for an unknown field or a value that is not allowed.
+    Raises ValueError, in one sentence that names the flag, for an unknown field or a value that is not allowed. `group`
+    is the dotted name of a dataclass in another, with a dot at its end.
     """
-    _check(cls, values, strict)
-    return _convert(values, cls, strict)
-
-
-def check_fields(record: Any) -> None:
-    """Raises ValueError as `decode` does, if a field's value is not what its annotation allows."""
-    decode(type(record), dataclasses.asdict(record))
-
-
-def check_value(value: Any, hint: Any, name: str, *, strict: bool = True) -> None:
-    """Raises ValueError, in one sentence that calls the value `name`, if the annotation does not allow it."""
-    try:
-        _convert(value, hint, strict)
-    except msgspec.ValidationError:
-        raise ValueError(f"{name} is {shown(value) or repr(value)}, but must be {allowed(hint)}") from None
-
-
-def _convert(value: Any, hint: Any, strict: bool) -> Any:
-    return msgspec.convert(value, hint, strict=strict, dec_hook=lambda kind, text: kind(text))
-
-
-def _check(cls: Any, values: Any, strict: bool, group: str = "") -> None:
-    """Raises ValueError for the first part of `values` that makes no dataclass, or no `group` of one."""
     if not isinstance(values, dict):
-        name = flag_of(group.removesuffix(".")) if group else "it"
-        raise ValueError(f"{name} is {shown(values)}, but must be an object")
-    hints = typing.get_type_hints(cls, include_extras=True)
+        raise ValueError(f"{flag_of(group[:-1]) if group else 'it'} is {shown(values)}, but must be an object")
+    hints, decoded = typing.get_type_hints(cls, include_extras=True), {}
     for name, value in values.items():
         if name not in hints:
             near = difflib.get_close_matches(name, hints, n=1)
@@ -183,12 +160,29 @@ def _check(cls: Any, values: Any, strict: bool, group: str = "") -> None:
                 "made it"
             )
         if dataclasses.is_dataclass(hints[name]):
-            _check(hints[name], value, strict, f"{group}{name}.")
+            decoded[name] = decode(hints[name], value, strict=strict, group=f"{group}{name}.")
         else:
-            check_value(value, hints[name], flag_of(f"{group}{name}"), strict=strict)
-    needed = (f.name for f in dataclasses.fields(cls) if f.default is f.default_factory is dataclasses.MISSING)
+            decoded[name] = check_value(value, hints[name], flag_of(f"{group}{name}"), strict=strict)
+    needed = (f.name for f in dataclasses.fields(cls) if f.default is f.default_factory is dataclasses.MISSING)  # type: ignore
     if missing := next((name for name in needed if name not in values), None):
         raise ValueError(f"{flag_of(missing)} is missing")
+    return cls(**decoded)
+
+
+def check_fields(record: Any) -> None:
+    """Raises ValueError as `decode` does, if a field's value is not what its annotation allows."""
+    decode(type(record), dataclasses.asdict(record))
+
+
+def check_value(value: Any, hint: Any, name: str, *, strict: bool = True) -> Any:
+    """The value as its annotation has it; ValueError, in one sentence that calls it `name`, if that does not allow it.
+
+    With `strict` False it may be a text of it.
+    """
+    try:
+        return msgspec.convert(value, hint, strict=strict, dec_hook=lambda kind, text: kind(text))
+    except msgspec.ValidationError:
+        raise ValueError(f"{name} is {shown(value) or repr(value)}, but must be {allowed(hint)}") from None
 
 
 def differing(record: Any, base: Any) -> list[str]:

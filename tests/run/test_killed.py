@@ -59,8 +59,8 @@ def await_moment(run, condition):
 
 def reach(run, run_dir, wanted, dice):
     """Waits for a phase, and then for a random while that mostly ends in it; returns what the run has said."""
-    first = newest_record(run_dir)["iteration"]
-    further = first + CHUNK * dice.randint(1, 4)
+    first = max(checkpoint_steps(run_dir / "checkpoints"), default=0)  # where it continues; later records are cut off
+    further = min(first + CHUNK * dice.randint(1, 4), LAST - CHUNK)
     if wanted == "compiling":
         said, longest = process.read_until(run, "compiling"), 1.0
     elif wanted == "concluding":
