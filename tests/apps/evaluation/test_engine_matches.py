@@ -143,11 +143,15 @@ def test_a_match_that_is_interrupted_says_how_it_stood_and_leaves_no_process(sta
     usual = {signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
     previous = {each: signal.signal(each, handler) for each, handler in usual.items()}
     match = make(fake("--then", "hang", "--at", 6), LAST, num_tables=2, say=said.append)
-    timer = threading.Timer(0.8, lambda: os.kill(os.getpid(), number))
-    timer.start()
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), number))
+
+    def report(finished, total):
+        if finished == 1:  # both engines hang in the game that follows
+            timer.start()
+
     try:
         with pytest.raises(KeyboardInterrupt):
-            match(None, None, KEY)
+            match(None, None, KEY, report)
     finally:
         timer.cancel()
         for each, handler in previous.items():
@@ -157,11 +161,12 @@ def test_a_match_that_is_interrupted_says_how_it_stood_and_leaves_no_process(sta
 
 def test_an_engine_plays_in_a_tournament(started, saved_run, tmp_path):
     engine = programs.name("gtp")
-    field = tournament.enter((str(saved_run), engine, "random"), lambda run: load_agent(run, 2))
+    head = f"{saved_run}:greedy"
+    field = tournament.enter((head, engine, "random"))
     result = tournament.play(
         field, tiny_run.mesh(), num_games=4, opening_plies=1, seed=0, conditions=Conditions(folder=tmp_path)
     )
-    assert [player["name"] for player in result["players"]] == [f"{saved_run}@2", engine, "random"]
+    assert [player["name"] for player in result["players"]] == [head, engine, "random"]
     assert [match["games"] for match in result["matches"]] == [4, 4, 4]
     assert sorted(folder.name for folder in tmp_path.iterdir()) == ["match-01", "match-03"]
     assert len(read_games(tmp_path)) == 8

@@ -83,7 +83,7 @@ def test_other_games_and_depths_have_no_such_players(make, name, says):
         make(make_environment(name))
 
 
-def test_matches_and_rollout_mcts_throw_dice(dice):
+def test_matches_throw_dice(dice):
     """Both seatings of an opening have dice of their own, and who holds after every roll loses to random."""
     holder = Player("holder", lambda params, key, states: jnp.argmax(states.legal_action_mask, -1).astype(jnp.int32))
     match = matches.match_in_pieces(dice, holder, random_player(dice), num_games=128, opening_plies=1)
@@ -92,6 +92,9 @@ def test_matches_and_rollout_mcts_throw_dice(dice):
     result, length = matches.summarise(games.result, stochastic=match.stochastic), np.asarray(games.result.length)
     assert games.states.terminated.all() and result["illegal_actions"] == 0 and result["games"] == 128
     assert result["score"] < 0.45 and (length[0] != length[1]).mean() > 0.5
+
+
+def test_rollout_mcts_throws_dice(dice):
     search = jax.jit(functools.partial(rollout_mcts, dice, num_simulations=8))
     found = search(jax.random.key(1), jax.vmap(dice.init)(jax.random.split(jax.random.key(0), 4)))
     assert (found.action == pig.ROLL).all() and np.isfinite(found.value).all()
