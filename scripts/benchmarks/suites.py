@@ -75,19 +75,18 @@ def search(quick: bool) -> Iterator[Case]:
         for policy in ("gumbel", "puct"):
             aim = 1.0 if games == 1 else aims.get((policy, actions, games))
             name = f"{policy}, {actions} actions, {games:,} game{'s' * (games > 1)}, {simulations} simulations"
+            others = (PYTHON,) if games == 1 and policy == "puct" else ()
             ratios = Ratio(OWN, MCTX, aim), Ratio(OWN, NETWORK), Ratio(MCTX, NETWORK), Ratio(LOOP_FREE, OWN)
-            if games == 1 and policy == "puct":
-                ratios += (Ratio(OWN, PYTHON),)
-            make = partial(_searches, config, policy, num_moves, with_python=len(ratios) == 5)
-            yield Case("search", name, "searches/s", make, ratios)
+            make = partial(_searches, config, policy, num_moves, others)
+            yield Case("search", name, "searches/s", make, (*ratios, *(Ratio(OWN, other) for other in others)))
 
 
-def _searches(config: Config, policy: str, num_moves: int, *, with_python: bool) -> dict[str, Variant]:
+def _searches(config: Config, policy: str, num_moves: int, others: tuple[str, ...]) -> dict[str, Variant]:
     asked = programs.positions(config, num_moves)
     engines = {OWN: "own", LOOP_FREE: "loop_free", MCTX: "mctx"}
     found = {name: programs.search(searching(config, engine, policy), asked) for name, engine in engines.items()}
-    python = {PYTHON: programs.plain_search(config, asked)} if with_python else {}
-    return found | {NETWORK: programs.bare_network(config, asked)} | python
+    found[NETWORK] = programs.bare_network(config, asked)
+    return found | {other: programs.plain_search(config, asked) for other in others}
 
 
 def self_play(quick: bool) -> Iterator[Case]:
