@@ -76,20 +76,19 @@ def search(quick: bool) -> Iterator[Case]:
             aim = 1.0 if games == 1 else aims.get((policy, actions, games))
             name = f"{policy}, {actions} actions, {games:,} game{'s' * (games > 1)}, {simulations} simulations"
             ratios = [Ratio(OWN, MCTX, aim), Ratio(OWN, NETWORK), Ratio(MCTX, NETWORK)]
-            if policy == "gumbel":
-                ratios.append(Ratio(PASSES, OWN))
-            elif games == 1:
-                ratios.append(Ratio(OWN, PYTHON))
-            make = partial(_searches, config, policy, num_moves, with_python=policy == "puct" and games == 1)
+            ratios += [Ratio(PASSES, OWN)] if policy == "gumbel" else [Ratio(OWN, PYTHON)] if games == 1 else []
+            engines = {OWN: "own", MCTX: "mctx"} | ({PASSES: "passes"} if policy == "gumbel" else {})
+            make = partial(_searches, config, policy, num_moves, engines, with_python=policy == "puct" and games == 1)
             yield Case("search", name, "searches/s", make, tuple(ratios))
 
 
-def _searches(config: Config, policy: str, num_moves: int, *, with_python: bool) -> dict[str, Variant]:
+def _searches(
+    config: Config, policy: str, num_moves: int, engines: dict[str, str], *, with_python: bool
+) -> dict[str, Variant]:
     asked = programs.positions(config, num_moves)
-    engines = {OWN: "own", MCTX: "mctx"} | ({PASSES: "passes"} if policy == "gumbel" else {})
     found = {name: programs.search(searching(config, engine, policy), asked) for name, engine in engines.items()}
-    python = {PYTHON: programs.plain_search(config, asked)} if with_python else {}
-    return found | {NETWORK: programs.bare_network(config, asked)} | python
+    found[NETWORK] = programs.bare_network(config, asked)
+    return found | ({PYTHON: programs.plain_search(config, asked)} if with_python else {})
 
 
 def self_play(quick: bool) -> Iterator[Case]:

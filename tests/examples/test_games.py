@@ -100,8 +100,6 @@ def test_a_game_in_a_file_trains_and_plays_everywhere(tmp_path, monkeypatch, cap
     assert report_errors(train.main, ["--env", "nim.py", *TINY, *LONG]) == 0
     run = tmp_path / "runs" / "nim-seed0"
     assert configs.load(run).env == str(tmp_path / "nim.py")
-    default, _ = train.choose_default(["--env", "./nim.py", "--resume", "--devices", "2"])
-    assert default.session.run_dir == "runs/nim-seed0"
     monkeypatch.chdir("/")
 
     position, thinker, moves = play.load(play.Arguments(run=run))
