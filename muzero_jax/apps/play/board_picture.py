@@ -14,18 +14,21 @@ import numpy as np
 
 from muzero_jax.apps.play import overlay, shapes
 from muzero_jax.apps.play.boards import Board
+from muzero_jax.apps.play.chess_board import ChessBoard
+from muzero_jax.apps.play.hex_board import HexBoard
 from muzero_jax.apps.play.overlay import Overlay
 from muzero_jax.apps.play.points_board import Points
 from muzero_jax.apps.play.position import Position
 from muzero_jax.apps.play.shapes import Length
 from muzero_jax.apps.play.tiles_board import Tiles
 from muzero_jax.games.notation import Notation
-from muzero_jax.games.view import POINTS, TILES, Cell
+from muzero_jax.games.view import CHESS, POINTS, TILES, Cell
 
 CELL, MARGIN, HEADER, FOOTER, GAP, LETTER = 46, 8, 28, 26, 24, 7.2
 """Pixels."""
 MOST_BESIDE = 5
 """Moves that are named below a board."""
+KINDS: dict[str | None, type[Board]] = {CHESS: ChessBoard, TILES: Tiles, POINTS: Points, "hex": HexBoard}
 STYLE_FILE = Path(__file__).parent / "web" / "board.css"
 
 
@@ -52,7 +55,8 @@ def board_of(
     position: Position, notation: Notation, notes: Overlay = overlay.NOTHING, seat: int | None = None
 ) -> Board:
     """The board that the game's view names; arguments as `Board`."""
-    kind = {TILES: Tiles, POINTS: Points}.get(position.game.view.page or "", Board)
+    view = position.game.view
+    kind = KINDS.get(view.page, HexBoard if view.leans else Board)
     return kind(position, notation, notes, seat)
 
 

@@ -16,13 +16,12 @@ from muzero_jax.apps.play import shapes
 from muzero_jax.apps.play.drawing import captions
 from muzero_jax.apps.play.overlay import NOTHING, Note, Overlay
 from muzero_jax.apps.play.position import RESIGN, Position
-from muzero_jax.apps.play.shapes import ROW, Length, Point
+from muzero_jax.apps.play.shapes import Length, Point
 from muzero_jax.games.layout import cells_first
 from muzero_jax.games.notation import Notation
 from muzero_jax.games.view import CHESS, COLUMNS, EMPTY, FIRST, POINTS, SECOND, Cell
 
 STRONGEST_ARROWS = 4
-PIECES = {"p": "pawn", "r": "rook", "n": "knight", "b": "bishop", "q": "queen", "k": "king"}
 Ends = tuple[Cell, Cell]
 """Where a move of two clicks begins and ends."""
 
@@ -55,7 +54,7 @@ LOOKS |= {"hex": Look(0.36, 0.2)}
 
 
 class Board:
-    """A position on a board of cells: squares, or hexagons where rows lean.
+    """A position on a board of squares.
 
     Args:
       seat: the side that a person plays, whose own side is below; None: the first player is below.
@@ -65,9 +64,8 @@ class Board:
         self.position, self.notation, self.overlay = position, notation, overlay
         self.view, self.squares = position.game.view, position.squares
         self.page, self.height, self.width = self.view.page, len(self.squares), len(self.squares[0])
-        self.is_hex = self.view.leans or self.page == "hex"
-        self.is_turned = self.page == CHESS and seat == 1
-        self.look = LOOKS.get(self.page or "", Look())
+        self.seat = seat
+        self.look = LOOKS.get(self.kind, Look())
         shape, board = (self.height, self.width), position.environment.board
         location = cells_first(shape, position.environment.num_actions)
         if board is not None and board.shape == shape:
@@ -79,19 +77,15 @@ class Board:
     @property
     def kind(self) -> str:
         """The class of the whole drawing."""
-        return "hex" if self.is_hex else self.page or "plain"
+        return self.page or "plain"
 
     # --- where things lie ---------------------------------------------------------------------------------------------
 
     @property
     def bounds(self) -> tuple[Length, Length, Length, Length]:
         """Left, top, right and bottom."""
-        bottom = 0.7 * len(self.captions)
-        if self.is_hex:
-            right = self.width + (self.height - 1) / 2 + 0.1
-            return -1.35, -1.2, right, (self.height - 1) * ROW + 1.2 + bottom
         near = -1.05 if self.notation.columns else -0.6
-        return near, near, self.width - 0.4, self.height - 0.4 + bottom
+        return near, near, self.width - 0.4, self.height - 0.4 + 0.7 * len(self.captions)
 
     @property
     def captions(self) -> list[str]:
@@ -105,16 +99,16 @@ class Board:
 
     def drawn(self, cell: Cell) -> Cell:
         """The row and column in which a cell is drawn."""
-        return (self.height - 1 - cell[0], self.width - 1 - cell[1]) if self.is_turned else cell
+        return cell
 
     def centre(self, cell: Cell) -> Point:
         """The middle of a cell."""
         row, column = self.drawn(cell)
-        return (column + row / 2, row * ROW) if self.is_hex else (column, row)
+        return column, row
 
     def outline(self, cell: Cell, inset: Length = 0.0) -> str:
         """The path around a cell, or around what lies `inset` within it."""
-        return shapes.outline((shapes.hexagon if self.is_hex else shapes.square)(self.centre(cell), inset))
+        return shapes.outline(shapes.square(self.centre(cell), inset))
 
     def name(self, cell: Cell) -> str:
         """A cell as the labels have it, else by its numbers."""
@@ -138,11 +132,8 @@ class Board:
         return (free[-1], column) if free else None
 
     def ends(self, action: int) -> Ends | None:
-        """Where a move of two clicks begins and ends: the squares that a move of chess is written by."""
-        text, columns, rows = self.write(action), self.notation.columns, self.notation.rows
-        if self.page != CHESS or not (text[0] in columns and text[1:2] in rows and text[2:3] in columns):
-            return None
-        return (rows.index(text[1]), columns.index(text[0])), (rows.index(text[3]), columns.index(text[2]))
+        """Where a move of two clicks begins and ends; None for any other."""
+        return None
 
     def paths(self) -> dict[str, tuple[str, str]]:
         """The legal moves of two clicks, by the names of the cells that they lead from and to."""
@@ -176,24 +167,27 @@ class Board:
 
     def ground(self) -> str:
         """The board without its stones, and its labels."""
-        parts = self._edges() if self.view.has_edges or self.page == "hex" else []
-        parts += self._lines() if self.page == "go" else self._grounds()
         size = min(0.42, 0.2 + 0.02 * self.width)  # on a large board cells are small, and letters not
-        for column, label in enumerate(self.notation.columns):
-            x = self.centre((0, column))[0]
-            parts.append(shapes.text(label, (x - 0.5, -0.92) if self.is_hex else (x, -0.8), "label", size))
-        for row, label in enumerate(self.notation.rows if self.page != COLUMNS else ()):
-            at = (row / 2 - 1.02 if self.is_hex else -0.8, self.centre((row, 0))[1])
-            parts.append(shapes.text(label, at, "label", size))
-        return "".join(parts)
+        places = [(text, self.above_column(column)) for column, text in enumerate(self.notation.columns)]
+        rows = self.notation.rows if self.page != COLUMNS else []
+        places += [(text, self.before_row(row)) for row, text in enumerate(rows)]
+        labels = [shapes.text(text, at, "label", size) for text, at in places]
+        return "".join([*self.grounds(), *labels])
 
-    def _grounds(self) -> list[str]:
-        """The cells, every other one of chess in another colour; or the rack of a board of columns with its holes."""
+    def above_column(self, column: int) -> Point:
+        """Where the label of a column stands."""
+        return self.centre((0, column))[0], -0.8
+
+    def before_row(self, row: int) -> Point:
+        """Where the label of a row stands."""
+        return -0.8, self.centre((row, 0))[1]
+
+    def grounds(self) -> list[str]:
+        """The cells; the rack of a board of columns with its holes; or the lines of a board of Go."""
         if self.page == COLUMNS:
             rack = shapes.box(-0.5, -0.5, self.width, self.height, "ground", 0.1)
             return [rack, *(self.circle("hole", cell, 0.42) for cell in self.every)]
-        odd = [self.outline(cell) for cell in self.every if self.page == CHESS and sum(self.drawn(cell)) % 2]
-        return [shapes.path("ground", "".join(map(self.outline, self.every))), shapes.path("odd", "".join(odd))]
+        return self._lines() if self.page == "go" else [shapes.path("ground", "".join(map(self.outline, self.every)))]
 
     def _lines(self) -> list[str]:
         """The lines of a board of Go, and its star points."""
@@ -206,32 +200,6 @@ class Board:
         )
         wood = shapes.box(-0.55, -0.55, last + 1.1, last + 1.1, "wood", 0.1)
         return [wood, shapes.path("grid", lines), *(shapes.circle(at, 0.08, "star") for at in points)]
-
-    def _edges(self) -> list[str]:
-        """The edges that both sides join, the first player's above and below, and whose they are."""
-        right, bottom = self.width - 1, self.height - 1
-        (first, second), (one, other) = self.view.inks, self.view.colours
-        left_cells, right_cells = ([(row, column) for row in range(self.height)] for column in (0, right))
-        top_cells, low_cells = ([(row, column) for column in range(self.width)] for row in (0, bottom))
-        parts = []
-        for kind in ("rim", ""):
-            for ink, cells, corners in (
-                (second, left_cells, (5, 4, 3)),
-                (second, right_cells, (0, 1, 2)),
-                (first, top_cells, (5, 0, 1)),
-                (first, low_cells, (4, 3, 2)),
-            ):
-                points = [shapes.hexagon(self.centre(cell))[corner] for cell in cells for corner in corners]
-                parts.append(shapes.path(f"goal {kind or ink}", shapes.outline(points, "")))
-        size, middle = min(0.42, 0.16 + 0.024 * self.width), (bottom / 4, bottom / 2 * ROW)
-        for name, at, side in (
-            (one, (self.width - 0.35, -0.92), "start"),
-            (one, (bottom / 2 + right / 2, bottom * ROW + 0.98), ""),
-            (other, (middle[0] - 1.3, middle[1]), "end"),
-            (other, (self.width - 0.2 + (self.height // 2) / 2, middle[1]), "start"),
-        ):
-            parts.append(shapes.text(name, at, f"edge-name {side}", size))
-        return parts
 
     def above(self) -> str:
         """What a move changes, and what the overlay says."""
@@ -259,16 +227,9 @@ class Board:
 
     def noted(self) -> tuple[dict[Cell, Note], list[str], Cell | None]:
         """The overlay's notes by the cells that they stand in, its arrows, and the cell of the agent's move."""
-        choice = self.overlay.choice
-        if self.page == CHESS:
-            arrows = self.strongest()
-            drawn = [self.arrow(a, note, *map(self.centre, ends)) for a, (note, ends) in arrows.items()]
-            order = sorted(arrows.items(), key=lambda item: item[0] == choice)  # the agent's own move is written last
-            notes = {ends[1]: note._replace(strength=note.strength / 2) for _, (note, ends) in order}
-            return notes, drawn, arrows[choice][1][1] if choice in arrows else None
         placed = {self.cell_of(action): note for action, note in self.overlay.notes.items()}
         notes = {cell: note for cell, note in placed.items() if cell is not None}
-        return notes, [], None if choice is None else self.cell_of(choice)
+        return notes, [], None if self.overlay.choice is None else self.cell_of(self.overlay.choice)
 
     def strongest(self) -> dict[int, tuple[Note, Ends]]:
         """The moves of two clicks that are worth an arrow, the agent's own among them."""
@@ -290,15 +251,13 @@ class Board:
             return []
         if self.position.swapped:  # the mirrored stone, alone on the board
             return [cell for cell in self.every if self.squares[cell[0]][cell[1]] != EMPTY]
-        action, before = self.position.plies[-1].action, Board(self.position.undo(), self.notation)
-        if self.page == CHESS:
-            return list(before.ends(action) or ())
+        action, before = self.position.plies[-1].action, type(self)(self.position.undo(), self.notation)
         cell = before.cell_of(action) if self.page or self.view.marks_last else None
-        return [cell] if cell else []
+        return list(before.ends(action) or ([cell] if cell else []))
 
     def last(self, cell: Cell) -> str:
         """The mark of the last move."""
-        return self.patch("last", cell) if self.page == CHESS else self.circle("last", cell, self.look.last)
+        return self.circle("last", cell, self.look.last)
 
     def patch(self, class_: str, cell: Cell, opacity: float | None = None) -> str:
         """What marks a whole cell, or the disc in it; the cells that won are filled to their edges."""
@@ -311,16 +270,13 @@ class Board:
         return shapes.circle(self.centre(cell), radius, class_, opacity)
 
     def is_letter(self, text: str) -> bool:
-        """Whether a cell holds letters, instead of a stone or several, a piece of chess, or nothing."""
-        is_piece = self.page == CHESS and text.lower() in PIECES
-        return text != EMPTY and not is_piece and not set(text) <= {FIRST, SECOND}
+        """Whether a cell holds letters, instead of a stone or several, or nothing."""
+        return text != EMPTY and not set(text) <= {FIRST, SECOND}
 
     def piece(self, at: Point, text: str) -> str:
         """What a cell holds."""
         if self.is_letter(text):
             return shapes.text(text, at, "letter", min(0.5, 1.15 / len(text)))
-        if self.page == CHESS:
-            return shapes.chess_piece(text, at)
         if self.page == "tic_tac_toe" and self.view.colours == (FIRST, SECOND):
             return self.mark(at, text)
         radius = self.look.radius if len(text) == 1 else min(0.3, 0.46 / len(text))
@@ -379,8 +335,6 @@ class Board:
             return text
         if text == EMPTY:
             return "empty"
-        if self.page == CHESS:
-            return f"{'white' if text.isupper() else 'black'} {PIECES[text.lower()]}"
         return " and ".join(self.view.colours[stone == SECOND] for stone in text)
 
 

@@ -322,23 +322,20 @@ def test_two_agents_play_to_the_end_while_a_person_watches_and_may_pause(page, h
     assert len(page.moves()) >= 5 and page.count("path.won") >= 4
 
 
-@pytest.mark.parametrize("name, moves", [("hex", ["c1", "swap-pieces"]), ("gardner_chess", [])])
-def test_board_and_controls_fit_on_a_phone_without_scrolling(page, name, moves):
-    with served(name) as site:
-        for width, height in ((375, 667), (375, 553), (667, 375)):
-            screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": True}
-            page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-            page.open(site)
-            page.choose("you", "both sides")
-            for move in moves:
-                site.game.play(move)
-            page.refresh()
-            for identity in ("status", "goal", "board", "new", "undo", "you", "budget", "overlay"):
-                box = page.find(f"#{identity}").rect
-                assert box["x"] >= 0 and box["x"] + box["width"] <= width, identity
-                assert box["y"] >= 0 and box["y"] + box["height"] <= height, identity
-            assert page.find("#board svg").rect["height"] >= 180
-        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+def test_board_and_controls_fit_on_a_phone_without_scrolling(page, hex_site):
+    for width, height in ((375, 667), (375, 553), (667, 375)):
+        screen = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": True}
+        page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+        page.open(hex_site)
+        page.choose("you", "both sides")
+        page.click("c1")
+        page.press('[data-move="swap-pieces"]')
+        for identity in ("status", "goal", "board", "new", "undo", "you", "budget", "overlay"):
+            box = page.find(f"#{identity}").rect
+            assert box["x"] >= 0 and box["x"] + box["width"] <= width, identity
+            assert box["y"] >= 0 and box["y"] + box["height"] <= height, identity
+        assert page.find("#board svg").rect["height"] >= 180
+    page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_numbers_too_small_to_read_are_shown_where_the_focus_is(page, hex_site):

@@ -61,11 +61,11 @@ def analyses(monkeypatch):
 # --- the game ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four", "othello", "hex", "go_9x9", "gardner_chess"])
+@pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four", "othello"])
 def test_a_whole_game_between_a_person_and_an_agent_stays_legal_and_is_drawn(name):
     client, rng = new(name), np.random.default_rng(0)
     state = client.get("/api/state").json()
-    assert state["title"].lower().replace("-", "_").replace(" ", "_") == name.removesuffix("_9x9")
+    assert state["title"].lower().replace("-", "_").replace(" ", "_") == name
     assert len(state["legal"]) == int(opening(name).legal_action_mask().sum())
     while not state["result"] and state["ply"] < 12:
         assert state["svg"].startswith('<svg class="board') and state["svg"].count('class="cell"') >= 9
