@@ -13,7 +13,6 @@ import os
 import re
 import runpy
 import sys
-import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,14 +20,13 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 import jax
-from msgspec import Meta
 
 from muzero_jax import presets
 from muzero_jax.apps.commands.parser import Flag, flags_of
 from muzero_jax.apps.study import tuning
 from muzero_jax.run.session import Session
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.fields import LARGEST_FLOAT, SIGNS, fields_of, value_at
+from muzero_jax.storage.fields import allowed, fields_of, value_at
 
 ROOT = Path(__file__).resolve().parents[2]
 FAMILIES: dict[str, Callable[[], Config]] = {
@@ -43,8 +41,6 @@ FAMILIES: dict[str, Callable[[], Config]] = {
     "towers": lambda: presets.tower("chess", num_bins=3),
 }
 """One preset of each family. Chess, shogi and Go 19x19 have that of a tower."""
-BOUNDS = {"gt": SIGNS[">"], "ge": SIGNS[">="], "lt": SIGNS["<"], "le": SIGNS["<="], "multiple_of": "a multiple of"}
-UNSAID = (2**31, LARGEST_FLOAT)
 HELP = (
     *(f"experiments/evaluate.py {name}" for name in "match returns tournament oracle fidelity exhaustive".split()),
     *(f"experiments/{name}" for name in ("evaluate.py openings", "evaluate.py compare", "tune.py", "play.py")),
@@ -88,18 +84,7 @@ def commands_page() -> Iterator[str]:
 def cells(flag: Flag) -> tuple[str, str, str]:
     """The cells of a flag: its name and its short one, type with range, and default."""
     short = f", `{flag.field.fact.short}`" if flag.field.fact.short else ""
-    takes = ", ".join([f"`{flag.value}`" if flag.value else "a switch", *ranges_of(flag.field.hint)])
-    return f"`{flag.name}`{short}", takes, shown(flag.default)
-
-
-def ranges_of(hint: Any) -> list[str]:
-    """The ranges in a field's annotation, at any depth, without the ends of what a number can be."""
-    found = []
-    for part in typing.get_args(hint):
-        ends = {name: getattr(part, name) for name in BOUNDS} if isinstance(part, Meta) else {}
-        said = {name: end for name, end in ends.items() if end is not None and end not in UNSAID}
-        found += [*ranges_of(part), *(f"{BOUNDS[name]} {end:,}" for name, end in said.items())]
-    return found
+    return f"`{flag.name}`{short}", allowed(flag.field.hint) if flag.value else "a switch", shown(flag.default)
 
 
 def others(flag: Flag, own: dict[str, dict[str, Any]]) -> str:
