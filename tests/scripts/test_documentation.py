@@ -52,7 +52,7 @@ def test_pages_of_reference_have_every_flag_and_the_interface_with_its_sources(s
     flags = [*flags_of(presets.tic_tac_toe()), *flags_of(Session())]
     of_session = {f"--{name.replace('_', '-')}" for name in Session.__dataclass_fields__}
     assert [f.name for f in flags if f.name not in (commands if f.name in of_session else config)] == []
-    assert "at least 0, below 4,294,967,296" in config and "4 (Hex 5x5" in config
+    assert "an integer from 0 to 4,294,967,295" in config and "4 (Hex 5x5" in config
     for shown in ("--opponent TEXT", "--anchor", "--time-per-move", "--compare COMPARE", "--target {t4"):
         assert shown in commands
     assert "0 if `action` ended the game" in interface, "a record's source, with its comments"

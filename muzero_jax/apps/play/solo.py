@@ -6,9 +6,6 @@ again has the same answer.
 
 from collections.abc import Iterable
 
-from rich.panel import Panel
-from rich.text import Text
-
 from muzero_jax.apps.play.position import BLACK
 from muzero_jax.apps.play.terminal import TerminalGame
 
@@ -56,13 +53,8 @@ class SoloGame(TerminalGame):
         self._say(f"I played {' '.join(moves)}" if moves else "the game is over")
         self._show()
 
-    def _say_status(self) -> None:
-        points = f"{self.position.total:g} points after {len(self.position.plies)} moves"
-        if not self.position.is_over:
-            self._say(points)
-            return
-        self.console.print(Panel.fit(Text(f"Game over: {points}", style="bold"), padding=(0, 2)))
-        self._say("new starts again, undo takes a move back")
+    def _standing(self) -> str:
+        return f"{self.position.total:g} points after {len(self.position.plies)} moves"
 
     def _eval(self) -> None:
         analysis = self._analyse()

@@ -140,12 +140,16 @@ class TerminalGame:
         self._say_status()
 
     def _say_status(self) -> None:
-        """Whose turn it is, or how the game ended."""
+        """How the game stands; its end in a frame."""
         if not self.position.is_over:
-            self._say(f"{self.names[self.position.colour_to_move]} to move")
+            self._say(self._standing())
             return
-        self.console.print(Panel.fit(Text(f"Game over: {self.position.result}", style="bold"), padding=(0, 2)))
+        self.console.print(Panel.fit(Text(f"Game over: {self._standing()}", style="bold"), padding=(0, 2)))
         self._say("new starts again, undo takes a move back")
+
+    def _standing(self) -> str:
+        """Whose turn it is, or how the game ended."""
+        return self.position.result or f"{self.names[self.position.colour_to_move]} to move"
 
     def _style(self, piece: Piece) -> Style:
         first, second = (INKS[ink] for ink in self.position.game.view.inks)
