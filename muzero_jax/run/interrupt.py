@@ -53,13 +53,12 @@ class Interrupt:
 
     def __enter__(self) -> "Interrupt":
         self._on_ctrl_c = signal.getsignal(signal.SIGINT)
-        heard = [number for number in SYSTEMS if signal.getsignal(number) is not signal.SIG_IGN]
-        self._previous = {number: signal.signal(number, self._request) for number in heard}
+        self._answered = answered(self._request)
+        self._answered.__enter__()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler or signal.SIG_DFL)
+        self._answered.__exit__(None, None, None)
 
     @contextmanager
     def by_ctrl_c(self) -> Iterator[None]:

@@ -226,7 +226,7 @@ class SwapsFirst:
 
     def choose(self, state, plies, colour, key):
         legal = state.legal_action_mask
-        return (9 if legal[9] else int(8 - jnp.argmax(legal[8::-1]))), True
+        return 9 if legal[9] else int(8 - jnp.argmax(legal[8::-1]))
 
 
 @pytest.mark.parametrize("swaps", ["--swaps pieces", "--swaps sides", ""])
