@@ -123,7 +123,7 @@ def places(saved_run, tmp_path):
         ("evaluate match --run", ["--run needs a value"]),
         ("play --run RUN --web 8000", ["'8000'"]),
         ("play", ["--run DIRECTORY", "hex_5x5"]),
-        X,
+        ("train --env hex --minutes soon", ["--minutes is soon", "number"]),
         ("train --env hex --search.policy alpha", ["--search.policy is alpha", "gumbel, puct"]),
         ("train --env hex --seed 1.5", ["--seed is 1.5", "int"]),
         ("tune --trials few", ["--trials is few", "int"]),
