@@ -85,7 +85,7 @@ LIBRARIES = {
     "IPython": {"apps.study.live_plot"},
     "optuna": {"apps.study.tuning"},
     "ipywidgets": {"apps.play.notebook"},
-    "rich": {"apps.commands.play", "run.display", "apps.play.solo", "apps.play.terminal"},
+    "rich": {"apps.commands.play", "run.display", "apps.play.terminal"},
     "msgspec": {"apps.commands.evaluate_flags", "apps.commands.play", "storage.config_groups", "storage.fields"},
     "wandb": {"run.metrics"},
     "filelock": {"storage.run_directory", "apps.study.tuning"},
