@@ -50,6 +50,13 @@ class Agent(NamedTuple):
             make = partial(playing.make_simulator, replace(self.config, model="rules"))
         return self.make_search(make(self.environment, self.model), num_simulations or self.num_simulations, False)
 
+    def with_trees(self) -> "Agent":
+        """The agent with searches whose trees can be looked at, which those in passes have not."""
+        if self.config.search.engine != "passes" or self.config.algorithm.file:
+            return self
+        search = replace(self.config.search, engine="own")
+        return self._replace(make_search=partial(playing.make_search, replace(self.config, search=search)))
+
 
 def policy_head(model: Model) -> SearchFn:
     """The network by itself, in a search's place: its policy over legal actions, the best of them, and its value."""

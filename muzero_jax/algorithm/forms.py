@@ -14,7 +14,7 @@ class Forms(NamedTuple):
 
     searchsorted: Literal["scan", "scan_unrolled"]  # `jnp.searchsorted`'s method, where windows are sampled
     written_out: bool  # returns without a loop: one kernel. On a CPU a loop is as fast, and compiled sooner
-    abreast: Literal["always", "dense", "never"]  # moves imagined at once: always, unless by convolutions alone, never
+    abreast: Literal["always", "dense", "never"]  # which networks imagine a window's moves at once
 
 
 BY_KIND = {

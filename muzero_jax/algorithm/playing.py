@@ -164,7 +164,8 @@ def _search(config: Config, simulator: Simulator, num_simulations: int, *, noise
     cannot_plan = {"mctx": simulator.num_outcomes is not None, "passes": simulator.passes_afterstates}
     if cannot_plan.get(search.engine):
         raise ValueError(f"use --search.engine own: {search.engine} cannot plan with the chance of this game")
-    engine = "own" if search.engine == "passes" and num_simulations > MOST_IN_PASSES else search.engine
+    is_in_turn = search.policy == "puct" or num_simulations > MOST_IN_PASSES
+    engine = "own" if search.engine == "passes" and is_in_turn else search.engine
     if search.policy == "gumbel":
         return GUMBEL_SEARCHES[engine](
             simulator,

@@ -1,9 +1,9 @@
 """An optimiser over a few large arrays in place of a network's many small ones.
 
 A network has some hundred weights, and an optimiser computes the same of each: on a GPU that is hundreds of kernels a
-step, most of them for a few hundred numbers. So matrices and kernels of one shape are stacked, which decay and which
-Muon takes whole, and all other weights are one vector. What is computed of a weight stays the same, and a norm over all
-of them too, but for rounding.
+step, most of them for a few hundred numbers. So matrices and kernels of one shape become one stack, and all other
+weights one vector. Only stacks decay, and Muon takes each matrix of a stack as a whole. What is computed of a weight
+stays the same, and a norm over all of them too, but for rounding.
 """
 
 from typing import Any

@@ -83,6 +83,8 @@ def train(
         steps = checkpoint_steps(checkpoints.directory) if session.resume else []  # none if it ended before a save
         (newest,) = processes.from_first(np.array([steps[-1] if steps else -1])).tolist()
         is_new, iteration = newest < 0, max(newest, 0)
+        if is_new and session.resume and run_directory.read_summary(folder):
+            raise ValueError(f"{folder} has a summary but no checkpoint to continue from; --overwrite starts it again")
         algorithm, init, abstract, abstract_params, program, plan, flops_ = compile_run(is_new)
         state = init() if is_new else checkpoints.restore(newest, abstract)
         del init  # and with it the program, if there was need of one: 20 MiB and more

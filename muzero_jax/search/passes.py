@@ -1,8 +1,8 @@
-"""Gumbel's simulations in passes: what sequential halving does one after another and need not.
+"""Gumbel's simulations in passes: all those of a round of sequential halving at the same time.
 
-In each round every root action still considered is visited once, and these visits fall into different subtrees. So none
-depends on another: a round is one pass, with one call of the network for all of them. 16 simulations of 8 actions are 4
-passes, 64 simulations of 16 actions 15.
+In each round every root action still considered is visited once, and these visits fall into different subtrees, so
+that none depends on another. A round is then one pass, with one call of the network for all of them: 16 simulations of
+8 actions are 4 passes, 64 simulations of 16 actions 15.
 
     root actions  a b c d     pass 1: one visit of each, 4 positions for the network at once
                   a   c       halving: the worse half is dropped, its subtrees are forgotten
@@ -86,12 +86,16 @@ def visit(
     step = partial(_pass, simulator=simulator, params=params, below=rule, key=key)
     zeros = jnp.zeros((num_games, num_actions))
     row = Row(root.prior, zeros, zeros, root.value, root.value)
-    actions, is_legal = top(score(row), schedule[0][0])
-    first = simulator.expand(params, key, actions.ravel(), _repeated(root.embedding, len(actions)))
+    scores, actions = lax.top_k(score(row), schedule[0][0])
+    is_legal = -jnp.inf < scores.T
+    actions = jnp.where(is_legal, actions.T, actions[:, 0])  # [W, B]; a lane without an action of its own is idle
+    first_key = jax.random.fold_in(key, 0)
+    first = simulator.expand(params, first_key, actions.ravel(), _repeated(root.embedding, len(actions)))
     lanes, num_nodes = _plant(first), 0
     for width, passes in schedule:
         if width < len(actions):
-            kept, _ = top(jnp.where(is_legal, score(row)[games, actions], -jnp.inf).T, width)
+            scores = jnp.where(is_legal, score(row)[games, actions], -jnp.inf)
+            kept = lax.top_k(scores.T, width)[1].T
             actions, is_legal = actions[kept, games], is_legal[kept, games]
             lanes = jax.tree.map(partial(_kept, kept=kept), lanes)
         start, num_nodes = max(num_nodes, 1), num_nodes + passes  # the first pass has planted the lanes
@@ -111,13 +115,6 @@ def phases(sequence: list[int]) -> list[tuple[int, int]]:
     """(actions that are considered, passes) in turn, of `policies.halving`'s visits; the last pass may be cut."""
     widths = Counter(sequence).values()  # how many actions get their first visit, their second, ...
     return [(width, len(list(same))) for width, same in groupby(widths)]
-
-
-def top(scores: Array, width: int) -> tuple[Array, Array]:
-    """The actions [W, B] with the highest scores, and whether each is legal; one that is not repeats the best."""
-    highest, actions = lax.top_k(scores, width)
-    is_legal = highest > -jnp.inf
-    return jnp.where(is_legal, actions, actions[:, :1]).T, is_legal.T
 
 
 def _repeated(tree: Any, width: int) -> Any:

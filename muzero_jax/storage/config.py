@@ -215,6 +215,8 @@ def from_json(text: str) -> Config:
         raise ValueError(f"it is not JSON ({error})") from None
     if isinstance(values, dict) and isinstance(optimiser := values.get("optimiser"), dict):
         optimiser.pop("decay_updates", None)  # of agents from before 26 November 2026; it says nothing now
+    if isinstance(values, dict) and isinstance(search := values.get("search"), dict):
+        search["engine"] = "own" if search.get("engine") == "loop_free" else search.get("engine", "own")  # likewise
     return decode(Config, values)
 
 

@@ -36,8 +36,6 @@ def _problems(config: Config) -> Iterator[str]:
         yield f"{product} must stay below 2^31, where the replay's counters end; lower one of them"
     if length < config.replay.min_frames:
         yield f"--replay.min-frames {config.replay.min_frames} exceeds --replay.replay-length {length}"
-    if config.search.engine == "passes" and config.search.policy == "puct":
-        yield "--search.engine passes is for --search.policy gumbel, as each simulation of PUCT needs those before it"
     if network.compute_dtype == "float16" and optimiser.micro_batch_size:
         yield "--optimiser.micro-batch-size does not go with float16, which scales a whole batch's loss; leave it out"
     if network.file and not python_file.is_path(network.file):

@@ -145,14 +145,12 @@ METADATA = {"format": agent_file.FORMAT, "format_version": "1", "name": "x", "it
 
 @st.composite
 def agent_files(draw):
-    """A file in the format of safetensors, mostly with the checksum of its content, which anybody can compute."""
+    """A file in the format of safetensors."""
     odd = draw(st.sampled_from(["tensors", "metadata", "bytes", "config", "config", "config", "none"]))
     tensors = draw(edited(TENSORS)) if odd == "tensors" else TENSORS
     metadata = draw(edited(METADATA)) if odd == "metadata" else dict(METADATA)
     if odd == "config":
         metadata["config"] = draw(CONFIGS).decode("utf-8", "replace")
-    if draw(st.booleans()) or odd == "config":
-        metadata["sha256"] = agent_file._checksum(metadata, {f"['{name}']": array for name, array in PARAMS.items()})
     text = as_bytes(tensors | {"__metadata__": metadata})
     content = len(text).to_bytes(8, "little") + text + b"".join(array.tobytes() for array in PARAMS.values())
     return draw(disturbed(st.just(content))) if odd == "bytes" else content
@@ -165,7 +163,7 @@ def test_agent_files(content, folder):
     file.write_bytes(content)
     stored = read(lambda: agent_file.read(file), file)
     if stored is not None:
-        assert isinstance(stored.config, Config) and stored.iteration >= 0
+        assert isinstance(stored.config, Config)
         read(lambda: stored.params(ABSTRACT), file)
         if stored.config.own_files:
             assert read(lambda: agents.load_agent(file)) is None
@@ -285,7 +283,7 @@ def test_uci(lines, folder):
             assert ("bestmove" in answer) != (session.held is not None), (line, answer)
 
 
-FIELDS = {"move": "a1", "ply": 0, "num_simulations": 1, "colour": 1}
+FIELDS = {"move": "a1", "ply": 0, "num_simulations": 1, "colour": 1, "seat": 1, "overlay": "prior"}
 BODIES = {
     order: edited({name: FIELDS[name] for name in fields}).map(as_bytes) for order, fields in web_server.ORDERS.items()
 }

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.algorithm.learning import build_loss, build_terms
-from muzero_jax.learning import learner
+from muzero_jax.algorithm.learning import build_terms, imagines_abreast
+from muzero_jax.learning import learner, losses
 from muzero_jax.networks import layers
 from muzero_jax.networks import model as networks
 from muzero_jax.networks.attention import Transformer, attend, num_heads
@@ -111,7 +111,7 @@ def test_a_transformer_learns_four_windows_by_heart():
     batch = make_batch(window, key(0), unroll_steps=1)
     optimiser = learner.make_optimiser(weight_decay=0.0, max_gradient_norm=5.0)
     terms = build_terms(config, BOARD, model)
-    loss = partial(build_loss(config), model=model, terms=terms)
+    loss = partial(losses.loss, checkpoint=False, abreast=imagines_abreast(config), model=model, terms=terms)
 
     @jax.jit
     def run(key):

@@ -11,8 +11,8 @@ import optax
 import pytest
 
 from muzero_jax import algorithm as algorithms
-from muzero_jax.algorithm.learning import build_loss, build_terms
-from muzero_jax.learning import learner
+from muzero_jax.algorithm.learning import build_terms
+from muzero_jax.learning import learner, losses
 from muzero_jax.networks import layers
 from muzero_jax.networks import model as networks
 from muzero_jax.networks.value_transform import Support
@@ -168,7 +168,7 @@ def test_loss_and_gradient_in_float16_are_those_of_float32(kind, num_blocks):
     def both(params, scale):
         def scaled_loss(params, model, scale):
             terms = build_terms(config, BOARD, model)
-            return scale * build_loss(config)(params, batch, model=model, terms=terms)[0]
+            return scale * losses.loss(params, batch, model=model, terms=terms, checkpoint=False, abreast=False)[0]
 
         gradient_fn = jax.value_and_grad(scaled_loss)
         return gradient_fn(params, one, 1.0), gradient_fn(params, other, scale)

@@ -1,12 +1,14 @@
 """Gumbel's search in passes finds what the search of one simulation after another finds."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from muzero_jax.algorithm.playing import GUMBEL_SEARCHES
 from muzero_jax.search import passes, policies
 from muzero_jax.search.bounded import bounded
+from muzero_jax.search.simulator import Node, Simulator
 from muzero_jax.types import QTransform
 from tests.reference.programs import equations
 from tests.search import test_tree
@@ -60,6 +62,44 @@ def assert_same(other, ours):
     np.testing.assert_array_equal(other.action, ours.action)
     np.testing.assert_allclose(other.policy, ours.policy, atol=3e-5)
     np.testing.assert_allclose(other.value, ours.value, atol=3e-5)
+
+
+@pytest.mark.parametrize(
+    ("num_legal", "expected"),
+    [
+        (1, [15]),
+        (2, [15, 15]),
+        (3, [15, 15, 7]),
+        (5, [15, 15, 7, 7, 3]),
+        (8, [15, 15, 7, 7, 3, 3, 3, 3]),
+        (16, [15, 15, 7, 7, 3, 3, 3, 3, *[1] * 8]),
+    ],
+)
+def test_visits_by_hand_where_fewer_actions_are_legal_than_are_considered(num_legal, expected):
+    """64 simulations of 16 actions: one visit of all, 2 more of 8, 4 more of 4, 8 more of 2; action a is worth -a."""
+
+    def expand(params, key, action, embedding):
+        zero = jnp.zeros(action.shape)
+        depth = embedding + 1
+        reward = jnp.where(depth == 1, -action.astype(jnp.float32), 0.0)
+        return Node(jnp.ones((len(action), 16)) / 16, zero, depth, reward, zero + 1)
+
+    zero, is_legal = jnp.zeros(1), jnp.arange(16) < num_legal
+    root = Node(jnp.ones((1, 16)) / 16, zero, zero, zero, zero)
+    schedule = passes.phases(policies.halving(16, 64))
+    row = jax.jit(
+        lambda key: passes.visit(
+            root,
+            Simulator(lambda params, roots: root, expand),
+            None,
+            lambda row: jnp.where(is_legal, jnp.where(row.visits > 0, row.q, -jnp.arange(16.0)), -jnp.inf),
+            lambda row: jnp.argmin(row.visits, axis=-1).astype(jnp.int32),
+            key,
+            schedule=schedule,
+        )
+    )(jax.random.key(0))
+    np.testing.assert_array_equal(row.visits[0], expected + [0] * (16 - num_legal))
+    np.testing.assert_allclose(row.q[0, :num_legal], -np.arange(num_legal), atol=1e-6)
 
 
 def test_with_fewer_legal_actions_each_gets_the_visits_that_it_gets_among_many():

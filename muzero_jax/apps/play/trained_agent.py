@@ -209,4 +209,4 @@ def load(
     if board_size is not None and algorithm is not None:
         raise ValueError("board_size is for what the config names; make your own algorithm for that board")
     build, trust = algorithm and (lambda config: algorithm), Trust(all_code=trust_code)
-    return TrainedAgent(agents.load_agent(Path(run), num_simulations, build, board_size, trust))
+    return TrainedAgent(agents.load_agent(Path(run), num_simulations, build, board_size, trust).with_trees())

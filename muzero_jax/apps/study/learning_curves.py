@@ -1,4 +1,4 @@
-"""Learning curves of several groups of runs (`run.comparison`), with their intervals, over whatever was spent."""
+"""Learning curves of several groups of runs (`comparison`), with their intervals, over whatever was spent."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence

@@ -13,6 +13,7 @@ import muzero_jax
 from muzero_jax import agent as agents
 from muzero_jax import algorithm as algorithms
 from muzero_jax.apps.evaluation import exhaustive, fidelity, matches, oracle_evaluation
+from muzero_jax.apps.evaluation.player import random_player
 from muzero_jax.apps.play import thinking
 from muzero_jax.apps.play.position import new_game
 from muzero_jax.apps.play.trained_agent import TrainedAgent
@@ -180,4 +181,4 @@ def test_an_agent_for_one_judges_states_and_its_environment_takes_the_key_that_c
 )
 def test_what_needs_two_players_is_refused(climber, ask):
     with pytest.raises(ValueError, match="single-player game"):
-        ask(climber.agent, opponents.random_player(climber.agent.environment))
+        ask(climber.agent, random_player(climber.agent.environment))

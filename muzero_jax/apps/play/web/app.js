@@ -52,7 +52,7 @@ async function attempt(action) {
     await action();
   } catch (error) {
     state = await order("look").catch(() => state);
-    chosen = null;
+    chosen = analysis = null;
     say(error.message);
   } finally {
     isBusy = false;
