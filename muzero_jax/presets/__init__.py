@@ -31,9 +31,9 @@ TIMES = {
     "large GPU": {"observation": 16, "fully_convolutional": 4, "tower": 8},
     "TPU": {"observation": 4},
 }
-"""Times as many games and windows as for a CPU, by kind of network, so that computing takes about as long as launching
-each kernel alone, or longer. By the preview a T4 is then 100% busy, an H100 85 to 100% (tic-tac-toe 52%). CUDA graphs,
-which need fewer launches, are left out there. Never timed on a GPU or a TPU, and nobody trained with so many games."""
+"""Times as many games and windows as for a CPU, by kind of network: enough work that a GPU computes for longer than a
+host would take to start each kernel alone, where there is no CUDA graph. These sizes come from previews; they were
+never timed on a GPU or a TPU, and nothing was trained with them."""
 
 
 def preset(env: str, board_size: int | None, kind: str | None = None) -> Config:

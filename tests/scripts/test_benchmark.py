@@ -151,7 +151,7 @@ def test_the_day_shares_its_minutes_and_every_part_is_a_command_with_flags_that_
     assert benchmark.main(["--suite", "gpu", "--out", str(tmp_path / "day.json")]) == 0
     assert [part["name"] for part in json.loads((tmp_path / "day.json").read_text())["parts"]] == list(parts)
     left = 25 * 60 - day.ENDING
-    assert asked["games-x-1"] == pytest.approx(left * 1.2 / sum(share for share, _ in parts.values()))
+    assert asked["passes"] == pytest.approx(left * 1.2 / sum(share for share, _ in parts.values()))
     assert asked["hardware"] == pytest.approx(left), "the last one has what is left over"
     found = day.measure(tmp_path / "short.json", 1.0, quick=True, say=print)["parts"]
     assert {part["outcome"] for part in found} == {"left out: too little time"}
