@@ -50,15 +50,15 @@ class Starts(NamedTuple):
 def read(folder: Path) -> tuple[Thunk, dict[int, int | None]]:
     """The thunks that XLA dumped into a folder for a program, and the turns of its loops by number (None: unknown)."""
 
-    def newest(pattern: str) -> str:
+    def largest(pattern: str) -> str:
         return max(folder.glob(pattern), key=lambda file: file.stat().st_size).read_text()
 
     sequence = "*thunk_sequence_after_thunk_passes.txt"  # there only if these passes changed something
-    root = parse(newest(sequence if list(folder.glob(sequence)) else "*thunk_sequence.txt"))
-    computations, _ = program.parse(newest("*gpu_after_optimizations.txt"))
+    root = parse(largest(sequence if list(folder.glob(sequence)) else "*thunk_sequence.txt"))
+    computations, _ = program.parse(largest("*gpu_after_optimizations.txt"))
     operations = {name: each for found in computations.values() for name, each in found.items()}
     turns: dict[int, int | None] = {}
-    for name, number in re.findall(r'profile_annotation: "([^"]*)"\s+thunk_id: (\d+)', newest("*thunk_metadata.txt")):
+    for name, number in re.findall(r'profile_annotation: "([^"]*)"\s+thunk_id: (\d+)', largest("*thunk_metadata.txt")):
         if name in operations and operations[name].kind == "while":
             turns[int(number)] = program.turns(operations[name], computations)
     return root, turns
