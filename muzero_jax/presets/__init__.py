@@ -36,6 +36,12 @@ host would take to start each kernel alone, where there is no CUDA graph. These 
 never timed on a GPU or a TPU, and nothing was trained with them."""
 
 
+IN_PASSES = ("hex", "connect_four", "go_", "chess", "shogi", "minatar-")
+"""How the names of games begin that an accelerator searches in passes: those in which nearly every position has as many
+legal actions as a search considers, or all of them. In others passes make fewer simulations: in Othello, with eight
+legal moves in the mean, they scored 43% against `own` (docs/results/2026-11-26-passes.md)."""
+
+
 def preset(env: str, board_size: int | None, kind: str | None = None) -> Config:
     """The preset of a game.
 
@@ -53,8 +59,7 @@ def preset(env: str, board_size: int | None, kind: str | None = None) -> Config:
         board_size = SIZES[kind if kind != "TPU" or devices.has_little_memory() else "large GPU"]
         print(f"board size: {board_size}x{board_size}, for a {kind} and one session; --board-size chooses another")
     environment = load_environment(env, board_size=board_size)
-    chosen, has_chance = _of_game(env, board_size, environment), environment.chance is not None
-    config, why = suited(chosen, kind, has_chance=has_chance)
+    config, why = suited(_of_game(env, board_size, environment), kind)
     if why:
         print(f"settings: {why}")
     return config
@@ -74,11 +79,10 @@ def _of_game(env: str, board_size: int | None, environment: Environment) -> Conf
     return GAMES[env]() if env in GAMES else tower(env, num_bins=3)
 
 
-def suited(config: Config, kind: str, *, has_chance: bool = False) -> tuple[Config, str]:
+def suited(config: Config, kind: str) -> tuple[Config, str]:
     """The settings for a kind of device, at the same replay ratio, and in words what was chosen and why.
 
-    An accelerator searches in passes. With chance the search stays `own`, because only it plans with the ground-truth
-    model of such games.
+    An accelerator searches some games in passes (`IN_PASSES`).
     """
     if kind == "CPU":
         # An iteration of theirs lasts seconds on CPUs, each of which leaves 25 MiB of tasks in XLA's queue.
@@ -87,7 +91,7 @@ def suited(config: Config, kind: str, *, has_chance: bool = False) -> tuple[Conf
     times = TIMES[kind].get(config.network.kind, 1)
     play = replace(config.self_play, num_envs=times * config.self_play.num_envs)
     optimiser = replace(config.optimiser, batch_size=times * config.optimiser.batch_size)
-    engine = "own" if has_chance else "passes"
+    engine = "passes" if config.env.startswith(IN_PASSES) else "own"
     search = replace(config.search, engine=engine)
     chosen = f"{play.num_envs:,} games, batches of {optimiser.batch_size:,}, search {engine}"
     why = "by scripts/preview.py, never timed; --autotune goes on from there"

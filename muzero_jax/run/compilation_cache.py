@@ -37,7 +37,8 @@ def enable() -> Path | None:
         reason = error.strerror or error
         print(f"compiled programs cannot be kept in {folder} ({reason}); starts stay slow", file=sys.stderr)
         return None
+    if not own:  # in a folder that JAX filled without a limit, no program has the time of use that a limit asks for
+        jax.config.update("jax_compilation_cache_max_size", MOST_BYTES)
     jax.config.update("jax_compilation_cache_dir", str(folder))
-    jax.config.update("jax_compilation_cache_max_size", MOST_BYTES)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", SHORTEST_SECONDS)
     return folder

@@ -14,8 +14,10 @@ each time, and a node keeps its path from the top, so a backup is one sum. The w
 there are, so this is for some hundred simulations and not for thousands.
 
 Trees differ from `tree.grow`'s in this alone: halving compares the actions after a whole round, while one simulation
-after another compares them anew after each visit, when one of them has a visit more and sigma has grown. And in a
-position with fewer legal actions than m each gets the visits that it gets among m, so there are fewer in all.
+after another compares them again after each visit, when one of them has a visit more and sigma has grown. And in a
+position with fewer legal actions than m each gets the visits that it gets among m, so there are fewer in all. That
+costs strength in games where it is the rule (Othello: 43% of 400 games with 16 simulations), so presets use passes in
+games with many legal actions.
 """
 
 from collections import Counter

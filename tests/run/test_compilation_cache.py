@@ -35,9 +35,11 @@ def test_programs_lie_in_the_users_cache_folder_by_jaxlib_and_machine(users_fold
     assert compilation_cache.enable() != folder
 
 
-def test_a_folder_that_jax_was_given_stays(tmp_path):
+def test_a_folder_that_jax_was_given_stays_and_gets_no_limit(tmp_path):
     jax.config.update("jax_compilation_cache_dir", str(tmp_path / "mine"))
+    before = jax.config.jax_compilation_cache_max_size
     assert compilation_cache.enable() == tmp_path / "mine"
+    assert jax.config.jax_compilation_cache_max_size == before != compilation_cache.MOST_BYTES
 
 
 def test_a_folder_that_cannot_be_made_is_one_line_and_no_end(users_folder, capsys):

@@ -212,8 +212,12 @@ def test_a_full_disk_is_one_sentence_and_the_newest_good_checkpoint_stays(
 
 
 def test_a_run_that_was_killed_before_its_first_save_ended_begins_again(session, unbroken):
+    """But one whose checkpoints were there and are gone is refused, for it would lose its records."""
     session(stopped_by(signal.SIGTERM), max_iterations=8)
     shutil.rmtree(session.directory / "checkpoints")
+    with pytest.raises(ValueError, match="no checkpoint to continue from; --overwrite"):
+        session(max_iterations=8, resume=True)
+    (session.directory / "summary.json").unlink()
     assert_goes_on(session, unbroken)
 
 
