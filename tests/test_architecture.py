@@ -131,7 +131,7 @@ LINES = {
     "presets": 416,
     "run": 2258,
     "search": 1172,
-    "storage": 1500,
+    "storage": 1506,
     "training": 130,
     "types": 301,
 }

@@ -48,7 +48,7 @@ def join(coordinator: str | None, num_processes: int | None, process_id: int | N
         )
     except ValueError as error:
         if coordinator is not None:
-            raise
+            raise ValueError(f"--distributed: {error}") from error
         raise ValueError(
             f"--distributed finds no Slurm, Open MPI, Kubernetes or TPU pod here ({error}); give --coordinator "
             "HOST:PORT, --num-processes and --process-id to each process"

@@ -89,7 +89,7 @@ def visit(
     zeros = jnp.zeros((num_games, num_actions))
     row = Row(root.prior, zeros, zeros, root.value, root.value)
     scores, actions = lax.top_k(score(row), schedule[0][0])
-    is_legal = -jnp.inf < scores.T
+    is_legal = jnp.isfinite(scores.T)
     actions = jnp.where(is_legal, actions.T, actions[:, 0])  # [W, B]; a lane without an action of its own is idle
     first_key = jax.random.fold_in(key, 0)
     first = simulator.expand(params, first_key, actions.ravel(), _repeated(root.embedding, len(actions)))

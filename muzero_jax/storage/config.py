@@ -213,11 +213,17 @@ def from_json(text: str) -> Config:
         values = json.loads(text)
     except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"it is not JSON ({error})") from None
-    if isinstance(values, dict) and isinstance(optimiser := values.get("optimiser"), dict):
-        optimiser.pop("decay_updates", None)  # of agents from before 26 November 2026; it says nothing now
-    if isinstance(values, dict) and isinstance(search := values.get("search"), dict):
-        search["engine"] = "own" if search.get("engine") == "loop_free" else search.get("engine", "own")  # likewise
+    _renew(values)
     return decode(Config, values)
+
+
+def _renew(values: Any) -> None:
+    """Makes what agents and runs from before 26 November 2026 say what it means today."""
+    groups = values if isinstance(values, dict) else {}
+    if isinstance(optimiser := groups.get("optimiser"), dict):
+        optimiser.pop("decay_updates", None)
+    if isinstance(search := groups.get("search"), dict) and search.get("engine") == "loop_free":
+        search["engine"] = "own"  # which grows the same trees
 
 
 def save(config: Config, run_dir: Path) -> None:

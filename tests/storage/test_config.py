@@ -201,3 +201,8 @@ def test_reanalyze_is_on_offline_unless_it_is_turned_off():
     check_resumable(half, none)
     with pytest.raises(ValueError, match="--replay.reanalyze-fraction"):
         check_resumable(zero, none)
+
+
+def test_a_config_of_before_the_search_in_passes_is_read_with_the_search_that_grows_the_same_trees():
+    old = to_json(Config()).replace('"engine": "own"', '"engine": "loop_free"')
+    assert "loop_free" in old and from_json(old) == Config()
