@@ -9,7 +9,7 @@ from dataclasses import replace
 from muzero_jax.ops import devices
 from muzero_jax.own import python_file
 from muzero_jax.presets.boards import connect_four, go_9x9, othello, own_game, small_board, tic_tac_toe, tower
-from muzero_jax.presets.chance import backgammon, game_2048, minatar, outside
+from muzero_jax.presets.chance import arcade, backgammon, game_2048, minatar, outside
 from muzero_jax.presets.hex import SIZES, hex_any
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment
@@ -73,7 +73,7 @@ def _of_game(env: str, board_size: int | None, environment: Environment) -> Conf
     if env.startswith("minatar-"):
         return minatar(env)
     if is_outside(env):
-        return outside(env)
+        return arcade(env) if env.startswith("octax:") else outside(env)
     if python_file.is_path(env):
         return replace(own_game(env, environment), board_size=board_size)
     return GAMES[env]() if env in GAMES else tower(env, num_bins=3)

@@ -70,6 +70,22 @@ def minatar(env: str) -> Config:
     )
 
 
+def arcade(env: str) -> Config:
+    """python experiments/train.py --env octax:pong
+
+    A game on a screen, of octax.
+    """
+    return Config(
+        env=env,
+        minutes=45.0,
+        network=NetworkConfig(kind="pixels", width=32, num_bins=101, support_range=300.0, squash=True),
+        search=SearchConfig(num_simulations=8, max_num_considered_actions=4, rescale_values=True),
+        self_play=SelfPlayConfig(num_envs=128, exploration=0.0),
+        targets=TargetConfig(unroll_steps=3, td_steps=10, discount=0.99),
+        optimiser=OptimiserConfig(batch_size=128, updates_per_iteration=4, reconstruction_weight=10.0),
+    )
+
+
 def outside(env: str) -> Config:
     """python experiments/train.py --env gymnax:CartPole-v1
 

@@ -17,7 +17,7 @@ from muzero_jax.apps.play.drawing import signed
 from muzero_jax.apps.play.position import Position
 from muzero_jax.apps.play.thinking import Analysis, Thinker
 from muzero_jax.games.notation import Notation
-from muzero_jax.games.view import POINTS
+from muzero_jax.games.view import PACE, PIXELS, POINTS
 
 BUDGETS = (1, 4, 16, 64, 256, 1024)
 MOST_SIMULATIONS = 4096
@@ -67,6 +67,7 @@ class WebGame:
             "moves": position.texts(self.notation),
             "movers": [ply.colour for ply in position.plies],
             "ply": len(position.plies),
+            "pace": PACE if view.page == PIXELS else None,  # milliseconds a move; the game does not wait for a person
             "in_turns": position.environment.discount is not None,
             "num_players": position.environment.num_players,
             "total": position.total,

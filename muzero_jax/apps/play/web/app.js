@@ -22,6 +22,7 @@ let isBusy = false;
 let isPlaying = false;
 let isPaused = false;
 let mistake = ""; // in a sentence
+let held = ""; // the move of the key that is held, on a screen that does not wait for a person
 let generation = 0; // a new game, an undo or another side makes running turns stop
 
 const you = () => $("you").value;
@@ -38,6 +39,7 @@ const search = (name, fields) => order(name, { num_simulations: Number($("budget
 
 // How long a move of the agent's stands before the next; a turn of several moves must be seen, and its dice.
 function pause() {
+  if (state.pace) return state.pace;
   if (state.num_players === 1) return PAUSE_OF_ONE;
   return state.in_turns ? (you() === "none" ? PAUSE : 0) : PAUSE_IN_A_TURN;
 }
@@ -82,14 +84,25 @@ async function goOn() {
   while (!state.result && isAgents(state.to_move) && !isPaused) {
     if (overlay() && you() === "none") await analyse();
     draw("The agent is thinking…");
-    const start = performance.now();
-    const next = await search("agent-move");
-    const rest = pause() - (performance.now() - start);
-    if (rest > 0) await new Promise((done) => setTimeout(done, rest));
-    receive(next);
+    receive(await paced(search("agent-move")));
+    if (mine !== generation) return;
+  }
+  while (isLive() && !isPaused) {
+    receive(await paced(order("play", { move: held || state.legal.at(-1), ply: state.ply })));
     if (mine !== generation) return;
   }
   if (overlay() && !state.result) await analyse();
+}
+
+// Whether the game goes on while a person plays it.
+const isLive = () => state.pace && isMine();
+
+async function paced(answer) {
+  const start = performance.now();
+  const next = await answer;
+  const rest = pause() - (performance.now() - start);
+  if (rest > 0) await new Promise((done) => setTimeout(done, rest));
+  return next;
 }
 
 async function analyse() {
@@ -146,7 +159,7 @@ function draw(status) {
   drawStatus(status);
   drawMessage();
   $("undo").disabled = !state.ply;
-  $("pause").hidden = you() !== "none";
+  $("pause").hidden = you() !== "none" && !state.pace;
   $("pause").textContent = isPaused ? "Continue" : "Pause";
   $("hint").disabled = Boolean(state.result) || you() === "none";
   drawMoves();
@@ -276,7 +289,7 @@ function recall() {
     const isOffered = [...$(id).options].some((option) => option.value === kept?.[id]);
     if (isOffered) $(id).value = kept[id];
   }
-  isPaused = kept?.isPaused === true;
+  isPaused = kept ? kept.isPaused : Boolean(isLive());
 }
 
 $("new").addEventListener("click", () =>
@@ -315,14 +328,24 @@ for (const id of ["budget", "overlay"])
     interrupt(goOn);
   });
 
-// The arrow keys play, unless a list or a cell of the board has use for them.
+// The arrow keys play, and the space bar fires, unless a list or a cell of the board has use for them.
 document.addEventListener("keydown", (event) => {
   const direction = keyDirection(event);
-  if (!state?.directions.includes(direction)) return;
+  if (!state || ![...state.directions, ...state.buttons].includes(direction)) return;
   event.preventDefault();
-  steer(direction);
+  if (!state.pace) return steer(direction);
+  held = direction;
+  if (isLive() && (isPaused || !isBusy)) interrupt(start);
+});
+document.addEventListener("keyup", (event) => {
+  if (keyDirection(event) === held) held = "";
 });
 listenToSwipes($("board"), (direction) => state?.directions.includes(direction) && steer(direction));
+
+async function start() {
+  setPaused(false);
+  await goOn();
+}
 
 function steer(direction) {
   if (state.result) say("The game is over.");
