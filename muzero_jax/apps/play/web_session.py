@@ -39,6 +39,7 @@ class WebGame:
     def __init__(self, position: Position, thinker: Thinker, notation: Notation):
         self.position, self.thinker, self.notation = position, thinker, notation
         self._remembered: tuple[Any, Analysis] | None = None  # the last analysis, and of what
+        self._values: dict[int, float] = {}  # of positions that were analysed, by ply
 
     def state(self, seat: int | None = None) -> dict[str, Any]:
         """The board, the moves that clicks on it name, whose turn it is, what is legal and what was played."""
@@ -103,6 +104,7 @@ class WebGame:
     def new(self, seat: int | None = None) -> dict[str, Any]:
         """Starts again; in a game with dice the same moves may then lead elsewhere."""
         self._remembered = None
+        self._values.clear()
         return self._go_to(self.position.new(), seat)
 
     def analysis(
@@ -135,6 +137,7 @@ class WebGame:
             "num_simulations": found.num_simulations,
             "said": self._said(found),
             "bar": self._bar(found),
+            "history": overlays.history(self._values, len(self.position.plies)),
             "why": self.thinker.why,
             "lines": self._lines(found),
         }
@@ -195,7 +198,9 @@ class WebGame:
         question = self._played(), budget
         if self._remembered is None or self._remembered[0] != question:
             self._remembered = question, self.thinker.analyse(self.position, num_simulations=budget)
-        return self._remembered[1]
+        found = self._remembered[1]
+        self._values[len(self.position.plies)] = found.value if self.position.colour_to_move == 0 else -found.value
+        return found
 
     def _numbers(self, found: Analysis) -> dict[str, dict[int, float]]:
         """Both policies over the legal moves, of which those that are alike are one, and values of the moves tried."""

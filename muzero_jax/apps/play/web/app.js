@@ -245,6 +245,7 @@ function drawThoughts(shown) {
   $("bar-first").style.width = `${(100 * shown.bar.first).toFixed(1)}%`;
   $("bar").title = shown.bar.of;
   $("value").textContent = shown.said;
+  $("history").innerHTML = shown.history;
   $("would").replaceChildren("It would play ", make("b", shown.move), shown.is_ringed ? " (ringed)." : ".");
   $("why").textContent = shown.why;
   $("lines").replaceChildren(
