@@ -38,6 +38,7 @@ apps.evaluation: types own ops games storage search algorithm agent run apps.eng
 apps.sources: types own games storage learning algorithm agent run
 apps.start: types own ops games storage algorithm run apps.check apps.evaluation apps.sources
 apps.study: types ops storage algorithm run apps.evaluation apps.start
+apps.notebook: ops storage run
 apps.train: ops storage algorithm run apps.start
 apps.commands: own ops games storage algorithm presets agent run apps.engines apps.play apps.evaluation apps.sources apps.start apps.study
 """.split("\n")[1:-1]  # noqa: E501
@@ -112,19 +113,20 @@ READS_CONFIG = {"agent", "algorithm", "presets", "run", "storage"}
 
 # Lines of each package: a ratchet. They may fall, and rise only in a commit that says what a user gets for it.
 LINES = {
-    "__init__": 63,
+    "__init__": 67,
     "__main__": 6,
     "agent": 190,
     "algorithm": 688,
     "apps.__init__": 1,
     "apps.check": 608,
-    "apps.commands": 1648,
+    "apps.commands": 1650,
     "apps.engines": 1086,
-    "apps.evaluation": 3192,
-    "apps.play": 3202,
+    "apps.evaluation": 3213,
+    "apps.notebook": 52,
+    "apps.play": 3226,
     "apps.sources": 488,
-    "apps.start": 226,
-    "apps.study": 834,
+    "apps.start": 229,
+    "apps.study": 836,
     "apps.train": 62,
     "games": 2886,
     "learning": 1490,
@@ -132,9 +134,9 @@ LINES = {
     "ops": 1057,
     "own": 319,
     "presets": 432,
-    "run": 2258,
+    "run": 2358,
     "search": 1172,
-    "storage": 1507,
+    "storage": 1518,
     "training": 130,
     "types": 301,
 }

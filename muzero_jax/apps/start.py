@@ -24,6 +24,7 @@ from muzero_jax.run.callbacks import Callbacks
 from muzero_jax.run.compiled import Compiled, check_shares, compile_agent
 from muzero_jax.run.run import Result
 from muzero_jax.run.session import Session
+from muzero_jax.run.sizes import compile_sizes
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
@@ -103,7 +104,8 @@ def train(ready: Ready, session: Session, say: Say, callbacks: Callbacks | None 
 
     def compile_run(is_new: bool) -> Compiled:
         fill, weights = _open_sources(config, algorithm, session, say) if is_new else (None, None)
-        found = compile_agent(config, algorithm, mesh, session, say)
+        compile_any = compile_sizes if config.board_sizes else compile_agent
+        found = compile_any(config, algorithm, mesh, session, say)
         return found._replace(init=lambda: _first_state(found.init, found.abstract, fill, weights))
 
     agent = runner.Planned(config, run_dir)
@@ -188,7 +190,8 @@ def _introduce(
     """Says what will be trained, on what, for how long and where; with `verbose` the whole config."""
     if verbose:
         say(configs.describe(config))
-    size = f" {config.board_size}x{config.board_size}" if config.board_size else ""
+    sizes = sorted(set(config.board_sizes)) or ([config.board_size] if config.board_size else [])
+    size = f" {', '.join(f'{side}x{side}' for side in sizes)}" if sizes else ""
     compute_dtype, reason = precision.resolve(config.network.compute_dtype)
     say(f"game        {game_of(environment).title}{size}")
     say(f"device      {devices.describe_device(num_devices)}, {compute_dtype} ({reason})")

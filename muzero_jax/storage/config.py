@@ -17,6 +17,7 @@ from muzero_jax.own.files import from_home, write_whole
 from muzero_jax.own.trust import OWN_FILES_ALONE, Trust
 from muzero_jax.storage.config_groups import (
     AlgorithmConfig,
+    BoardSize,
     EvaluationConfig,
     NetworkConfig,
     OptimiserConfig,
@@ -38,6 +39,9 @@ class Config:
     """the game: a name, or the path of a Python file that defines make() (docs/your-own-game.md)"""
     board_size: Annotated[int | None, Fixed] = None
     """only for Hex: 2 to 19; default: the largest board that this machine learns in one session"""
+    board_sizes: Annotated[tuple[BoardSize, ...], Fixed._replace(common=False)] = ()
+    """only for Hex: several boards in one run, whose chunks take turns; a size that is named twice has twice as many.
+    board_size is the one that opponents are met on, by default the largest (docs/larger-boards.md)"""
     minutes: Annotated[PositiveFloat | None, Budget] = 5.0
     """budget: minutes of training, including the evaluations on the way; compiling and the final matches come on top.
     The default applies only if no other budget is given"""

@@ -23,6 +23,7 @@ from muzero_jax.storage.fields import (
 
 Games = Annotated[int, Meta(ge=1, lt=2**31, multiple_of=2, description="a positive even integer")]
 """Openings are played with both colours."""
+BoardSize = Annotated[int, Meta(ge=2, le=19)]
 Option = Annotated[str, Meta(pattern=r"^[^\W\d]\w*=", description="name=value")]
 RATE = Range(
     0.25, 4.0, "2e-3 with batches of 512: 70%, smaller ones 49%; Muon wants some 5 times more", is_relative=True

@@ -38,6 +38,12 @@ def _problems(config: Config) -> Iterator[str]:
         yield f"--replay.min-frames {config.replay.min_frames} exceeds --replay.replay-length {length}"
     if network.compute_dtype == "float16" and optimiser.micro_batch_size:
         yield "--optimiser.micro-batch-size does not go with float16, which scales a whole batch's loss; leave it out"
+    if config.board_sizes and (network.kind != "fully_convolutional" or network.file):
+        yield "--board-sizes needs weights that fit every board; add --network.kind fully_convolutional"
+    if config.board_sizes and config.board_size not in config.board_sizes:
+        yield f"--board-size {config.board_size} is not one of --board-sizes; leave it out for the largest of them"
+    if config.board_sizes and config.offline:
+        yield "--board-sizes learns from the games that it plays; leave it out with --offline"
     if network.file and not python_file.is_path(network.file):
         yield f"--network {shown(network.file)} must be a Python file (.py) that defines make_model"
     if network.options and not network.file:

@@ -81,8 +81,10 @@ def choose_preset(given: Given, session: Session) -> Config:
         if not Path(session.config).is_file():
             raise ValueError(f"--config: there is no file {session.config}; name the config.json in a run's folder")
         return configs.read(Path(session.config), "name the config.json in a run's folder")
-    asked = parser.convert(Config, {name: given[name] for name in ("env", "board_size", "offline") if name in given})
-    env, board_size = configs.absolute_env(asked.env) if "env" in given else None, asked.board_size
+    basics = "env", "board_size", "board_sizes", "offline"
+    asked = parser.convert(Config, {name: given[name] for name in basics if name in given})
+    env = configs.absolute_env(asked.env) if "env" in given else None
+    board_size = asked.board_size or max(asked.board_sizes, default=None)
     if not asked.offline:
         return presets.preset(env or Config.env, board_size)
     folder = configs.absolute(asked.offline)

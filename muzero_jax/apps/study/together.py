@@ -37,6 +37,8 @@ def check(config: Config) -> None:
     """Raises ValueError in one sentence for a run that is no member of a program."""
     if config.sources:
         raise ValueError("--together begins from nothing; leave it out with --offline and --init-from")
+    if config.board_sizes:
+        raise ValueError("--together compiles one program for all agents; leave it out with --board-sizes")
 
 
 def train(
