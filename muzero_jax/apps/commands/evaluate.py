@@ -17,6 +17,7 @@ from muzero_jax import agent as agents
 from muzero_jax.apps.commands import evaluate_flags as flags
 from muzero_jax.apps.evaluation import (
     engine_matches,
+    exam,
     exhaustive,
     fidelity,
     openings,
@@ -74,6 +75,13 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
     if plot and found.draw:  # once the result is said, because a disk may be full
         found.draw(plot)
     return 0
+
+
+def examine(a: flags.Exam, mesh, load_agent) -> Answer:
+    """Judges the agent by the best judge of its game."""
+    agent = load_agent(a.run)
+    found = exam.examine(agent, mesh, positions=a.positions, games=a.games, seed=a.seed, say=say)
+    return Answer(about(a, agent) | exam.result(found), exam.format_table(found))
 
 
 def play_match(a: flags.Match | flags.Returns, mesh, load_agent) -> Answer:
@@ -213,6 +221,7 @@ def compare_runs(a: flags.Compare, mesh, load_agent) -> Answer:
 
 
 COMMANDS: dict[type, Callable[..., Answer]] = {
+    flags.Exam: examine,
     flags.Match: play_match,
     flags.Returns: play_match,
     flags.Tournament: play_tournament,
