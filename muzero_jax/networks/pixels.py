@@ -6,7 +6,6 @@ which that of a strided convolution is not (`ops.convolution`).
 """
 
 import math
-from functools import partial
 
 import flax.linen as nn
 import jax.numpy as jnp
@@ -78,12 +77,13 @@ class Picture(nn.Module):
 
 
 class PixelNetwork(MuZeroNetwork):
-    """h, g and f for screens [H, W, C]; embeddings [N, h, w, width]."""
+    """h, g and f for screens [H, W, C]; embeddings [N, h, w, width]. f is one convolution, because search and learning
+    call it as often as g, and h and g have made of the screen what it needs."""
 
     def setup(self):
         s = self.sizes
-        trunk = partial(Residual, s, BoardConvolution)
-        self.representation, self.dynamics, self.prediction = Shrinking(s), trunk(), trunk()
+        self.representation, self.dynamics = Shrinking(s), Residual(s, BoardConvolution)
+        self.prediction = Residual(s._replace(num_blocks=0), BoardConvolution)
         self.action_encoder = ActionBias(s)
         self.reward_head = Heads(s, move_outputs(s), 4)
         self.prediction_heads = Heads(s, position_outputs(s), 8)
