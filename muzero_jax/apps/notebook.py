@@ -2,17 +2,15 @@
 
 import os
 from dataclasses import replace
-from typing import TYPE_CHECKING
+
+from jax.sharding import Mesh
 
 from muzero_jax.ops import devices
 from muzero_jax.run import compilation_cache
 from muzero_jax.storage.config import Config
 
-if TYPE_CHECKING:
-    from jax.sharding import Mesh
 
-
-def setup() -> "tuple[Mesh, bool]":
+def setup() -> tuple[Mesh, bool]:
     """Chooses the devices, before anything else touches JAX, keeps compiled programs, and prints what it found.
 
     Returns:

@@ -73,6 +73,11 @@ def prepare(
     run_dir = check(config, session, made_with or config)
     if build and session.autotune:
         raise ValueError("--autotune measures what the config names; leave it out with a game or network of your own")
+    if config.board_sizes and (build or session.autotune or session.profile):
+        raise ValueError(
+            "--board-sizes compiles a program for each board from the config; leave it out with an "
+            "algorithm from a program, with --autotune and with --profile"
+        )
     mesh = devices.make_mesh(_count_devices(config, session, num_devices, say))
     if session.compilation_cache:
         compilation_cache.enable()
@@ -205,7 +210,7 @@ def _introduce(
 
 def _advice(config: Config) -> str:
     """Advice that would save most of the time of a run on a large board; "" where there is none."""
-    begins_anew = not (config.init_from or config.offline)
+    begins_anew = not (config.init_from or config.offline or config.board_sizes)
     scales = config.network.kind == "fully_convolutional"  # its weights fit every board
     if begins_anew and scales and (config.board_size or 0) >= LARGE_BOARD:
         return "it learns far sooner from the weights of a smaller board, by --init-from (docs/larger-boards.md)"

@@ -51,7 +51,7 @@ GAMES_OF_OCTAX = {
     "submarine": ("Submarine", "fire", "Drop depth charges on the submarines."),
     "tank": ("Tank Battle", "down left fire right up", "Hit the moving target with your bombs."),
     "target_shooter": ("Target Shooter", "up left down right fire", "Move the sight onto the targets, and fire."),
-    "tetris": ("Tetris", "turn left right down", "Complete rows of falling pieces."),
+    "tetris": ("Tetris", "up left right down", "Complete rows of falling pieces, which up turns."),
     "ufo": ("UFO", "left fire right", "Hit what flies by with fifteen missiles, in three directions."),
     "vertical_brix": ("Vertical Brix", "up down", "Keep the ball in play, and break the wall of bricks."),
     "wipe_off": ("Wipe Off", "left right", "Wipe out as many spots as you can with twenty balls."),

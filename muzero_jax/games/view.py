@@ -24,8 +24,8 @@ INKS = ("black", "white", "red", "yellow", "blue")
 
 COLUMNS, CHESS, TILES, POINTS, PIXELS = "connect_four", "chess", "tiles", "points", "pixels"
 """The board whose clicks name a column; two on which two clicks name a move, from where and to where; a grid of tiles
-with numbers on them; and a screen of pixels. On a board of points a move is written FROM/TO, by the mover's own points,
-`bar` and `off`.
+with numbers on them; and a screen of pixels, which moves on while a person does nothing: its last action is to wait. On
+a board of points a move is written FROM/TO, by the mover's own points, `bar` and `off`.
 """
 PAGES = ("go", "othello", "tic_tac_toe", "hex", COLUMNS, CHESS, TILES, POINTS, PIXELS)
 """The boards that are drawn in a way of their own: the values that `View.page` may have."""

@@ -78,7 +78,8 @@ class Picture(nn.Module):
 
 class PixelNetwork(MuZeroNetwork):
     """h, g and f for screens [H, W, C]; embeddings [N, h, w, width]. f is one convolution, because search and learning
-    call it as often as g, and h and g have made of the screen what it needs."""
+    call it as often as g, and h and g have made of the screen what it needs.
+    """
 
     def setup(self):
         s = self.sizes

@@ -7,7 +7,6 @@ weights and the optimiser. So the small boards stay sharp while the large ones a
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import jax
 import numpy as np
@@ -25,7 +24,10 @@ from muzero_jax.types import Metrics, TrainState
 
 
 def of_board(config: Config, size: int) -> Config:
-    """The config of one board of a run: as many random moves in a game, and returns no longer than its games."""
+    """The config of one board of a run: as many random moves in a game, and returns no longer than its games.
+
+    A board that is larger than the run's own `board_size` keeps that one's returns.
+    """
     cells, of_config = size**2, (config.board_size or size) ** 2
     exploration = min(1.0, config.self_play.exploration * of_config / cells)
     return replace(
@@ -37,7 +39,7 @@ def of_board(config: Config, size: int) -> Config:
 
 
 def name(size: int) -> str:
-    """A board's key in the state, and at the end of its metrics."""
+    """A board's key in the state, and at the end of its opening-value accuracy."""
     return f"{size}x{size}"
 
 
@@ -57,7 +59,7 @@ def with_own(state: TrainState, size: int, own: TrainState) -> TrainState:
     return own._replace(actor=actor, replay=replay)
 
 
-def make_init(own: dict[int, Algorithm], seed: int, mesh: Mesh) -> Any:
+def make_init(own: dict[int, Algorithm], seed: int, mesh: Mesh) -> program.Init:
     """`program.make_init` for all boards; the weights are those of the first, which fit every board."""
 
     def init() -> TrainState:
@@ -86,12 +88,12 @@ def compile_sizes(
     def advance(state: TrainState, progress: np.ndarray) -> tuple[TrainState, Metrics]:
         size = turn(config, int(state.iteration))
         after, metrics = programs[size](own_state(state, size), progress)
-        return with_own(state, size, after), metrics
+        return with_own(state, size, after), metrics | {"train/board_size": np.full(len(progress), size, np.float32)}
 
     largest = programs[max(programs)]
     whole = Program(advance, largest.as_text, lambda found: [found], lambda state, _: state.learner.params)
     plan = memory.make_plan(abstract, largest, copied_by_saves=mesh.devices.flat[0].platform == "cpu")
+    say(f"memory      {devices.format_bytes(plan.total)} per device for all boards")
     plan.check(devices.available_memory_bytes(len(mesh.local_devices)))
-    turns = [costs[size] for size in config.board_sizes]
-    mean = Flops(*(float(np.mean([getattr(cost, part) for cost in turns])) for part in Flops._fields))
+    mean = Flops(*np.mean([costs[size] for size in config.board_sizes], axis=0).tolist())
     return Compiled(algorithm, init, abstract, abstract.learner.params, whole, plan, mean)

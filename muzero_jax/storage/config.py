@@ -41,7 +41,7 @@ class Config:
     """only for Hex: 2 to 19; default: the largest board that this machine learns in one session"""
     board_sizes: Annotated[tuple[BoardSize, ...], Fixed._replace(common=False)] = ()
     """only for Hex: several boards in one run, whose chunks take turns; a size that is named twice has twice as many.
-    board_size is the one that opponents are met on, by default the largest (docs/larger-boards.md)"""
+    Opponents are met on board_size, by default the largest (docs/larger-boards.md)"""
     minutes: Annotated[PositiveFloat | None, Budget] = 5.0
     """budget: minutes of training, including the evaluations on the way; compiling and the final matches come on top.
     The default applies only if no other budget is given"""
@@ -109,8 +109,9 @@ class Config:
 
     @property
     def iterations_to_learn(self) -> int:
-        """The iteration that makes the first update, counted from 1."""
-        return 1 if self.offline else -(-self.frames_to_learn // self.self_play.rollout_length)
+        """The iteration that makes the first update, counted from 1; of several boards, about when all learn."""
+        chunks = -(-self.frames_to_learn // self.self_play.rollout_length)
+        return 1 if self.offline else chunks * max(1, len(set(self.board_sizes)))
 
     @property
     def shared_sizes(self) -> tuple[int, int]:

@@ -42,6 +42,8 @@ def _problems(config: Config) -> Iterator[str]:
         yield "--board-sizes needs weights that fit every board; add --network.kind fully_convolutional"
     if config.board_sizes and config.board_size not in config.board_sizes:
         yield f"--board-size {config.board_size} is not one of --board-sizes; leave it out for the largest of them"
+    if config.board_sizes and optimiser.consistency_weight:
+        yield "--optimiser.consistency-weight projects boards of one size; leave it out with --board-sizes"
     if config.board_sizes and config.offline:
         yield "--board-sizes learns from the games that it plays; leave it out with --offline"
     if network.file and not python_file.is_path(network.file):

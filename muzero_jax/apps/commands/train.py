@@ -50,6 +50,9 @@ class Settled(NamedTuple):
 def settle(given: Given) -> Settled:
     """The run that the flags ask for. Raises ValueError, also for a stranger's code (`own.trust`)."""
     session = parser.convert(Session, given)
+    if "board_sizes" in given and "board_size" not in given:
+        sizes = parser.convert(Config, {"board_sizes": given["board_sizes"]}).board_sizes
+        given = given | {"board_size": str(max(sizes))}
     asked = parser.convert(Config, {name: given[name] for name in ("env", "board_size", "seed") if name in given})
     if session.resume_if_any:
         if session.run_dir is None:
@@ -83,10 +86,11 @@ def choose_preset(given: Given, session: Session) -> Config:
         return configs.read(Path(session.config), "name the config.json in a run's folder")
     basics = "env", "board_size", "board_sizes", "offline"
     asked = parser.convert(Config, {name: given[name] for name in basics if name in given})
-    env = configs.absolute_env(asked.env) if "env" in given else None
-    board_size = asked.board_size or max(asked.board_sizes, default=None)
+    env, board_size = configs.absolute_env(asked.env) if "env" in given else None, asked.board_size
     if not asked.offline:
-        return presets.preset(env or Config.env, board_size)
+        preset = presets.preset(env or Config.env, board_size)
+        every = presets.for_every_board(preset.network) if asked.board_sizes else preset.network
+        return replace(preset, network=every)
     folder = configs.absolute(asked.offline)
     source = offline.place(folder)
     if run_directory.holds_run(source):

@@ -4,7 +4,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import jax
@@ -82,7 +81,7 @@ class Versions:
         arena: Arena,
         run_dir: Path,
         abstract_params: Params,
-        others: Mapping[str, openings.OpeningValues] = MappingProxyType({}),
+        others: Mapping[str, openings.OpeningValues],
     ):
         self._config, self._arena, self._others = config, arena, others
         self._directory = run_dir / VERSIONS
@@ -191,11 +190,11 @@ def open_versions(
     """The versions that a run has kept up to this iteration, and their Elo (`run.run.MakeEvaluator`)."""
     placed = devices.placed_shapes(abstract_params, NamedSharding(mesh, PartitionSpec()))
     others = {
-        sizes.name(size): openings.OpeningValues(make_agent(sizes.of_board(config, size)), mesh.devices.flat[0])
+        sizes.name(size): openings.solved_openings(make_agent(sizes.of_board(config, size)), mesh.devices.flat[0])
         for size in sorted({*config.board_sizes} - {config.board_size})
-        if size in openings.WINS
     }
-    versions = Versions(config, Arena(make_agent(config, algorithm), mesh), run_dir, placed, others)
+    solved = {board: searched for board, searched in others.items() if searched is not None}
+    versions = Versions(config, Arena(make_agent(config, algorithm), mesh), run_dir, placed, solved)
     versions.ladder.load(iteration)
     return versions
 

@@ -50,7 +50,7 @@ def draw(position: Position, notation: Notation) -> list[Line]:
 def _screen(squares: view.Squares) -> list[Line]:
     """Two rows of pixels in each line."""
     lit = [[pixel != view.EMPTY for pixel in row] for row in squares]
-    pairs = zip(lit[::2], lit[1::2], strict=True)
+    pairs = zip_longest(lit[::2], lit[1::2], fillvalue=[])
     return [
         [Piece("".join(HALVES[a][b] for a, b in zip_longest(above, below, fillvalue=False)))] for above, below in pairs
     ]

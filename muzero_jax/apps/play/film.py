@@ -29,7 +29,9 @@ def film(analyse: Analyse, position: Position, notation: Notation, most_pictures
     """
     if position.game.view.page == PIXELS:
         shown = list(islice(_moments(analyse, position), most_pictures))
-        return animate([_picture(*moment, notation) for moment in shown], PACE / 1000)
+        last = shown[-1][0].play(shown[-1][1].action) if shown else position
+        pictures = [_picture(*moment, notation) for moment in shown]
+        return animate([*pictures, board_picture.draw(last, notation, title=last.result or "")], PACE / 1000)
     moments = list(_moments(analyse, position))
     count = min(len(moments), max(1, most_pictures))
     shown = [moments[index * len(moments) // count] for index in range(count)] if moments else []

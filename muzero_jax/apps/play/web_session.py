@@ -99,7 +99,9 @@ class WebGame:
 
     def undo(self, colour: int | None = None, seat: int | None = None) -> dict[str, Any]:
         """Takes moves back until `colour` is to choose again; one move where it is None."""
-        return self._go_to(self.position.undo(colour), seat)
+        position = self.position.undo(colour)
+        self._values = {ply: value for ply, value in self._values.items() if ply <= len(position.plies)}
+        return self._go_to(position, seat)
 
     def new(self, seat: int | None = None) -> dict[str, Any]:
         """Starts again; in a game with dice the same moves may then lead elsewhere."""

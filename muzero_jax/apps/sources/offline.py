@@ -94,6 +94,8 @@ def _with_sizes(config: Config, *, num_envs: int, replay_length: int, **self_pla
 
 def _as_run(config: Config, source: Path) -> Config:
     made_with = configs.inspect(source)
+    if made_with.board_sizes:
+        raise ValueError(f"{source} has a buffer for each of several boards; learn offline from a run of one board")
     for flag, now, then in (
         ("--env", config.env, made_with.env),
         ("--board-size", config.board_size, made_with.board_size),

@@ -2,7 +2,7 @@
 // Whose turn is the agent's is decided here: `you` is "0" or "1" (a colour), "both" or "none" (watching).
 
 import { Board } from "./board.js";
-import { drawPad, keyDirection, listenToSwipes } from "./pad.js";
+import { drawPad, keyDirection, listenToSwipes, playedBy } from "./pad.js";
 import { ask, capital, recalled, remember } from "./server.js";
 
 const SPECIAL = { pass: "Pass", "swap-pieces": "Swap" };
@@ -69,6 +69,7 @@ function receive(newState) {
 
 // A person need not wait for the overlay, but a second click before the first is answered is none.
 async function playMove(move) {
+  if (isLive() && isBusy && !isPaused) return hold(move);
   if (isPlaying) return;
   isPlaying = true;
   const { ply } = state;
@@ -76,6 +77,12 @@ async function playMove(move) {
     receive(await order("play", { move, ply }).finally(() => (isPlaying = false)));
     await goOn();
   });
+}
+
+// On a screen that goes on, a button or a swipe is a key that is held for two moves.
+function hold(move) {
+  held = move;
+  setTimeout(() => held === move && (held = ""), 2 * state.pace);
 }
 
 // The agent's turns, until a person is to move or the game is over; then the overlay.
@@ -161,7 +168,7 @@ function draw(status) {
   $("undo").disabled = !state.ply;
   $("pause").hidden = you() !== "none" && !state.pace;
   $("pause").textContent = isPaused ? "Continue" : "Pause";
-  $("hint").disabled = Boolean(state.result) || you() === "none";
+  $("hint").disabled = Boolean(state.result) || you() === "none" || Boolean(isLive() && !isPaused);
   drawMoves();
   drawButtons();
   drawThoughts(thoughts());
@@ -221,8 +228,10 @@ function fillButtons(place, moves) {
     event.target.classList.add("pending");
     playMove(event.target.dataset.move);
   };
+  const shown = isMine() ? moves : [];
+  if (state.pace && $(place).children.length === shown.length) return; // a click must find the button that it began on
   $(place).replaceChildren(
-    ...(isMine() ? moves : []).map((move) => {
+    ...shown.map((move) => {
       const button = make("button", "", { type: "button", onclick: press });
       button.dataset.move = move;
       mark(button, move, nameOf(move));
@@ -263,8 +272,9 @@ function drawThoughts(shown) {
 function fillControls() {
   $("title").textContent = `${state.title} ${state.size}`.trim();
   $("goal").textContent = state.goal;
-  $("keys").hidden = !state.clicks && !state.directions.length;
+  $("keys").hidden = !state.clicks && !state.directions.length && !state.pace;
   if (state.directions.length) $("keys").textContent = "Play with the arrow keys, with the buttons, or by swiping.";
+  if (state.pace) $("keys").textContent = "The arrow keys move, the space bar fires; any of them starts the game.";
   document.title = `${$("title").textContent} – muzero_jax`;
   const [first, second] = state.names;
   const ofTwo = [["0", `${first} (first)`], ["1", second], ["both", "both sides"], ["none", "neither: watch"]];
@@ -290,7 +300,7 @@ function recall() {
     const isOffered = [...$(id).options].some((option) => option.value === kept?.[id]);
     if (isOffered) $(id).value = kept[id];
   }
-  isPaused = kept ? kept.isPaused : Boolean(isLive());
+  isPaused = Boolean(isLive()) || kept?.isPaused === true; // a person starts a screen by a key
 }
 
 $("new").addEventListener("click", () =>
@@ -302,7 +312,7 @@ $("new").addEventListener("click", () =>
 );
 $("undo").addEventListener("click", () =>
   interrupt(async () => {
-    setPaused(isPaused || you() === "none");
+    setPaused(isPaused || you() === "none" || Boolean(state.pace));
     receive(await order("undo", "seat" in seat() ? { colour: Number(you()) } : {}));
     await goOn();
   }),
@@ -336,11 +346,12 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   if (!state.pace) return steer(direction);
   held = direction;
-  if (isLive() && (isPaused || !isBusy)) interrupt(start);
+  if (!event.repeat && isLive() && (isPaused || !isBusy)) interrupt(start);
 });
 document.addEventListener("keyup", (event) => {
-  if (keyDirection(event) === held) held = "";
+  if (playedBy(event.key) === held) held = "";
 });
+window.addEventListener("blur", () => (held = ""));
 listenToSwipes($("board"), (direction) => state?.directions.includes(direction) && steer(direction));
 
 async function start() {

@@ -31,9 +31,11 @@ export function drawPad(state, isMine, play, dress) {
 export function keyDirection(event) {
   if (event.altKey || event.ctrlKey || event.metaKey || event.defaultPrevented) return undefined;
   if (event.target.closest?.('select, input, .cell[role="button"]')) return undefined;
-  if (event.key === " " && event.target.closest?.("button")) return undefined;
-  return KEYS[event.key];
+  if (event.key === " " && event.target.closest?.("button:focus-visible")) return undefined;
+  return playedBy(event.key);
 }
+
+export const playedBy = (key) => KEYS[key];
 
 export function listenToSwipes(place, swiped) {
   let start = null;
