@@ -40,7 +40,7 @@ def make(config: Config, environment: Environment | None = None, model: Model | 
     changed: Any = change(algorithm, config, **python_file.read_options(config.algorithm.options))
     if not isinstance(changed, Algorithm):
         what = f"change returns a {type(changed).__name__}, but must return a muzero_jax.Algorithm"
-        raise ValueError(f"{file}: {what}; mostly algorithm._replace(...)")
+        raise ValueError(f"{file}: {what}; usually algorithm._replace(...)")
     return changed
 
 

@@ -91,7 +91,7 @@ def make_model(
 
 def _board_of(environment: Environment, kind: str) -> Board:
     if environment.board is None:
-        raise ValueError(f"--network.kind {kind} needs a board, which {environment.name} has not; choose mlp")
+        raise ValueError(f"--network.kind {kind} needs a board, which {environment.name} does not have; choose mlp")
     return Board(environment.board.shape, tuple(int(cell) for cell in environment.board.action_location))
 
 

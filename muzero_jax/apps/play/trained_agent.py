@@ -207,6 +207,6 @@ def load(
     if num_simulations is not None:
         agents.check_budget(num_simulations, "num_simulations")
     if board_size is not None and algorithm is not None:
-        raise ValueError("board_size is for what the config names; make your own algorithm for that board")
+        raise ValueError("board_size cannot change an algorithm of your own; make the algorithm for that board")
     build, trust = algorithm and (lambda config: algorithm), Trust(all_code=trust_code)
     return TrainedAgent(agents.load_agent(Path(run), num_simulations, build, board_size, trust).with_trees())

@@ -237,7 +237,7 @@ def test_a_malformed_order_is_one_sentence(body, says):
         ("GET", "/api/state/", {}, 404, "Not Found"),
         ("POST", "/app.js", {}, 405, "Method Not Allowed"),
         ("GET", "/api/play", {}, 404, "Not Found"),
-        ("POST", "/api/resign", JSON, 404, "there is no order resign"),
+        ("POST", "/api/resign", JSON, 404, "there is no request resign"),
         ("POST", "/api/new", {"content-type": "text/plain"}, 415, "application/json only"),
         ("POST", "/api/new", {"content-type": "multipart/form-data"}, 415, "application/json only"),
         ("POST", "/api/new", JSON | {"content-length": "many"}, 400, "must say its length"),

@@ -137,7 +137,7 @@ def test_compare_prints_a_table_or_json_and_draws_and_names_runs_without_scores(
     "words, says",
     [
         ("no/run", "no/run"),
-        ("SILENT", "was measured yet in .*silent"),
+        ("SILENT", "no scores of .* yet in .*silent"),
         ("RUN OTHER", "compare runs of one game"),
         ("RUN --plot a.txt", "must end in .png"),
         ("RUN --metric mcts:7", "measured yet"),
