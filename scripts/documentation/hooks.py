@@ -1,7 +1,8 @@
 """What mkdocs calls while it builds the site: links that leave it are mended, and its address is the project's.
 
-Links to files that the site has not lead to the repository, if pyproject.toml names one; else they are text, because
-the site is no copy of the code.
+Links to files that the site does not have lead to the repository, if pyproject.toml names one; else they are text,
+because the site is no copy of the code. With an address the page of installing also begins with `git clone`, and the
+pages of notebooks with a link that opens them in Colab.
 """
 
 import logging
@@ -31,10 +32,22 @@ def on_config(config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """The page with its links out of the site mended."""
-    uri = page.file.src_uri
+    """The page with its links out of the site mended, and with what an address adds."""
+    uri, address = page.file.src_uri, repository()
     folder = NOTEBOOKS if uri.startswith("notebooks/") else (DOCS / uri).parent
-    return _LINK.sub(lambda link: leave(link, folder, repository()), markdown)
+    return with_address(_LINK.sub(lambda link: leave(link, folder, address), markdown), uri, address)
+
+
+def with_address(markdown: str, uri: str, address: str) -> str:
+    """The page with the project's address where a reader would type it; unchanged if there is none."""
+    if address and uri == "install.md":
+        clone = f"git clone {address} muzero_jax && cd muzero_jax"
+        return markdown.replace("```bash\n", f"```bash\n{clone}\n", 1)
+    name = address.removeprefix("https://github.com/")
+    if name != address and uri.startswith("notebooks/"):
+        file = uri.replace(".md", ".ipynb")
+        return f"[Open in Colab](https://colab.research.google.com/github/{name}/blob/HEAD/{file})\n\n{markdown}"
+    return markdown
 
 
 def in_site(path: Path) -> Path | None:

@@ -129,7 +129,11 @@ def changed(**fields):
     "made_with, config, says",
     [
         (CONFIG, changed(width=24), r"float32\[\S*16\S*\] \(this one needs float32\[\S*24\S*\]\); give this run"),
-        (CONFIG, changed(kind="tower"), "mlp on tic_tac_toe, than this run's, --network.kind tower on tic_tac_toe"),
+        (
+            CONFIG,
+            changed(kind="tower"),
+            "mlp on tic_tac_toe, do not fit this run's network, --network.kind tower on tic_tac_toe",
+        ),
         (replace(HEX, board_size=2), HEX, "mlp on hex 2x2, than this run's, .* hex 3x3.*fully_convolutional"),
         # Weights of another meaning, though they would fit.
         (CONFIG, changed(activation="gelu"), "its network.activation was relu, not gelu; give this run"),
