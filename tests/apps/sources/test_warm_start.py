@@ -134,7 +134,7 @@ def changed(**fields):
             changed(kind="tower"),
             "mlp on tic_tac_toe, do not fit this run's network, --network.kind tower on tic_tac_toe",
         ),
-        (replace(HEX, board_size=2), HEX, "mlp on hex 2x2, than this run's, .* hex 3x3.*fully_convolutional"),
+        (replace(HEX, board_size=2), HEX, "mlp on hex 2x2, do not fit .* hex 3x3.*fully_convolutional"),
         # Weights of another meaning, though they would fit.
         (CONFIG, changed(activation="gelu"), "its network.activation was relu, not gelu; give this run"),
         (CONFIG, changed(support_range=100.0), "its network.support-range was 1.0, not 100.0; give this run"),
@@ -163,7 +163,7 @@ def test_a_source_that_is_none_is_refused(source, tmp_path, name, says):
 def test_weights_are_compared_before_anything_is_compiled_or_deleted(session, source, monkeypatch):
     session(max_iterations=4)
     monkeypatch.setattr(start, "compile_agent", lambda *arguments, **options: pytest.fail("too late"))
-    with pytest.raises(ValueError, match="weights of another network"):
+    with pytest.raises(ValueError, match="do not fit this run's network"):
         session(init_from=str(source), network=replace(CONFIG.network, width=24), overwrite=True)
     with pytest.raises(ValueError, match="--overwrite would delete"):
         session(init_from=str(session.directory), overwrite=True)
