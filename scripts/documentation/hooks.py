@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCS, NOTEBOOKS = ROOT / "docs", ROOT / "notebooks"
+DOCS = ROOT / "docs"
+MADE = {ROOT / "notebooks": "notebooks", ROOT / "muzero_jax" / "agents": "agents"}
+"""Folders whose notebooks and cards are pages of the site, with the folder of these pages."""
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!\w+:)([^)\s#]+)(#[^)\s]*)?\)")
 _log = logging.getLogger("mkdocs.hooks.documentation")
 
@@ -34,7 +36,7 @@ def on_config(config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """The page with its links out of the site mended, and with what an address adds."""
     uri, address = page.file.src_uri, repository()
-    folder = NOTEBOOKS if uri.startswith("notebooks/") else (DOCS / uri).parent
+    folder = next((path for path, name in MADE.items() if uri.startswith(f"{name}/")), (DOCS / uri).parent)
     return with_address(_LINK.sub(lambda link: leave(link, folder, address), markdown), uri, address)
 
 
@@ -52,8 +54,8 @@ def with_address(markdown: str, uri: str, address: str) -> str:
 
 def in_site(path: Path) -> Path | None:
     """The page of the site, as a file in docs/, that shows a file or folder of the repository; None if none does."""
-    if path.parent == NOTEBOOKS and path.suffix == ".ipynb":
-        return DOCS / "notebooks" / f"{path.stem}.md"
+    if path.parent in MADE and path.suffix in (".ipynb", ".md"):
+        return DOCS / MADE[path.parent] / f"{path.stem}.md"
     if path.is_relative_to(DOCS):
         return path / "README.md" if (path / "README.md").exists() else path
     return None
@@ -64,7 +66,7 @@ def leave(link: re.Match[str], folder: Path, address: str) -> str:
     text, target, heading = link[1], link[2], link[3] or ""
     path = (folder / target).resolve()
     if (there := in_site(path)) is not None:
-        here = DOCS / "notebooks" if folder == NOTEBOOKS else folder
+        here = DOCS / MADE[folder] if folder in MADE else folder
         return f"[{text}]({os.path.relpath(there, here)}{heading})"
     if not path.exists():
         _log.warning("%s links to %s, which does not exist", folder, target)
