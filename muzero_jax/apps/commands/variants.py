@@ -183,7 +183,7 @@ def _train_in_turn(runs: Sequence[Run]) -> int:
 
 
 def _say_how_to_go_on(run: Run, runs: Sequence[Run]) -> None:
-    more = " and --resume (in place of --overwrite)" if _have_begun(runs) else ""
+    more = " and --resume (instead of --overwrite)" if _have_begun(runs) else ""
     print(f"stopped at {run.name}; continue with the same command{more}")
 
 
@@ -226,7 +226,7 @@ def _train_group(group: Sequence[Run], settle: Settle) -> int:
         print(f"error: {name}: {error}", file=sys.stderr)
     stopped = [end for end in ends if not isinstance(end, ValueError) and end.interrupted]
     if stopped:
-        print("stopped and saved; continue with the same command and --resume (in place of --overwrite)")
+        print("stopped and saved; continue with the same command and --resume (instead of --overwrite)")
         if any(end.by_system for end in stopped):
             raise Stopped
         return EXIT_INTERRUPTED
