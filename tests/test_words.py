@@ -96,3 +96,6 @@ def test_no_page_names_a_public_home_unless_the_project_has_one():
         texts += ["".join(cell["source"]) for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]]
     found = {name for text in texts for name in re.findall(r"github(?:\.com)?/([\w.-]+/muzero[_-]jax[\w.-]*)", text)}
     assert {name for name in found if not home.endswith(name)} == set()
+    assert {address for text in texts for address in re.findall(r'^ADDRESS = "(.*?)"', text, flags=re.MULTILINE)} <= {
+        home
+    }

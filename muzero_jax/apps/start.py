@@ -72,11 +72,11 @@ def prepare(
         config = offline.fit_to_source(config, num_devices)
     run_dir = check(config, session, made_with or config)
     if build and session.autotune:
-        raise ValueError("--autotune measures what the config names; leave it out with a game or network of your own")
+        raise ValueError("--autotune cannot measure parts that your program gave; leave it out")
     if config.board_sizes and (build or session.autotune or session.profile):
         raise ValueError(
-            "--board-sizes compiles a program for each board from the config; leave it out with an "
-            "algorithm from a program, with --autotune and with --profile"
+            "--board-sizes compiles a program for each board from the config and cannot be combined with parts that "
+            "your program gave, with --autotune or with --profile; leave one out"
         )
     mesh = devices.make_mesh(_count_devices(config, session, num_devices, say))
     if session.compilation_cache:
@@ -205,7 +205,7 @@ def _introduce(
         say(f"offline     from the games of {config.offline} alone; none are played")
     say(f"directory   {run_dir}")
     if config.model == "rules" and ":" in config.env and not python_file.is_path(config.env):  # gymnax:X, X:hidden
-        say("hidden      --model rules plans with the whole state, also with what the player may not see")
+        say("hidden      --model rules searches with the whole state, including what the player may not see")
 
 
 def _advice(config: Config) -> str:

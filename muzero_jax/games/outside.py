@@ -59,7 +59,7 @@ def find(name: str) -> Game:
     except Exception as error:  # whatever a library's environment raises; some load their levels from the network
         problem = f"{type(error).__name__}: {first_line(error)[:120]}"
         raise ValueError(
-            f"{name} cannot be trained ({problem}); one player with one discrete action a move can"
+            f"{name} cannot be trained ({problem}); only one player with one discrete action a move is supported"
         ) from error
     facts: dict[str, Any] = module.facts(inner) if hasattr(module, "facts") else {"title": inner}
     return Game(name=name, rules=lambda board_size: rules, layout=NO_CELLS, **facts)

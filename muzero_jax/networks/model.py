@@ -104,7 +104,7 @@ def _make_network(environment: Environment, kind: str, sizes: Sizes) -> Network:
 
 def _board_of(environment: Environment, kind: str) -> Board:
     if environment.board is None:
-        raise ValueError(f"--network.kind {kind} needs a board, which {environment.name} has not; choose mlp")
+        raise ValueError(f"--network.kind {kind} needs a board, which {environment.name} does not have; choose mlp")
     return Board(environment.board.shape, tuple(int(cell) for cell in environment.board.action_location))
 
 

@@ -266,4 +266,4 @@ def read(file: Path, remedy: str) -> Config:
         return from_json(file.read_text(encoding="utf-8"))
     except ValueError as error:
         problem = "it is not text in UTF-8" if isinstance(error, UnicodeDecodeError) else error
-        raise ValueError(f"{file} is not a config of ours: {problem}; {remedy}") from error
+        raise ValueError(f"{file} is not a config of muzero_jax: {problem}; {remedy}") from error

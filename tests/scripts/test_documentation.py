@@ -101,3 +101,12 @@ def test_a_link_to_code_is_a_name_until_the_project_has_an_address(link, mended,
         monkeypatch.setattr(hooks, "repository", lambda address=address: address)
         assert wanted is None or hooks.on_page_markdown(link, page) == wanted
         assert hooks.on_config(SimpleNamespace(repo_url=None, edit_uri=None)).repo_url == (address or None)
+
+
+@pytest.mark.parametrize(
+    "uri, begins", [("install.md", "```bash\ngit clone "), ("notebooks/05_x.md", "[Open in Colab](")]
+)
+def test_an_address_is_filled_in_where_a_reader_would_type_it(uri, begins):
+    page, address = "```bash\npython3 -m venv .venv\n```\n", "https://github.com/someone/project"
+    assert hooks.with_address(page, uri, address).startswith(begins)
+    assert hooks.with_address(page, uri, "") == hooks.with_address(page, "play.md", address) == page

@@ -209,7 +209,7 @@ def test_another_network_is_told_apart_from_damage_by_its_first_array_that_diffe
     assert problem(wider) == "its dense.kernel is float32[5,3] (this one needs float32[5,4])"
     assert problem(params | {"bias": [jnp.zeros(2)]}) == "it has no bias.0 (this one needs float32[2])"
     smaller = {name: params[name] for name in ("dense", "scale")}
-    assert problem(smaller) == "it has lookup (uint8[7]), which this one has no use for"
+    assert problem(smaller) == "it has lookup (uint8[7]), which this one does not have"
     other = abstract(state)
     without = other._replace(learner=other.learner._replace(optimiser_state=()))
     with pytest.raises(ValueError, match=r"made with other settings: it has .*optimiser_state"):

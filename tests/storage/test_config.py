@@ -90,7 +90,7 @@ def test_a_config_that_is_none_is_one_short_sentence_that_names_the_file(tmp_pat
     with pytest.raises(ValueError, match=re.escape(problem)) as error:
         load(tmp_path)
     message = str(error.value)
-    assert message.startswith(f"{tmp_path / 'config.json'} is not a config of ours: ")
+    assert message.startswith(f"{tmp_path / 'config.json'} is not a config of muzero_jax: ")
     assert "\n" not in message and len(message) < 500
 
 

@@ -129,7 +129,7 @@ def measure_returns(a: flags.Match | flags.Returns, mesh, agent, rival) -> Answe
 def engine_conditions(a: flags.Games, entrants):
     """The terms of other programs."""
     if a.sgf is not None and not any(entrant.engine for entrant in entrants):
-        raise ValueError("--sgf records games against another program (gtp:COMMAND, uci:COMMAND), and none plays")
+        raise ValueError("--sgf records only games against another program (gtp:COMMAND, uci:COMMAND); leave it out")
     return Conditions(a.engine_seconds, a.engine_processes, a.sgf, say)
 
 
@@ -209,7 +209,9 @@ def compare_runs(a: flags.Compare, mesh, load_agent) -> Answer:
     points = comparison.read_runs(a.runs, a.metric, judged)
     lacking = ", ".join(str(run) for run in a.runs if str(run) not in {point.run for point in points})
     if not points:
-        raise ValueError(f"nothing of {' '.join(a.metric) or 'their strength'} was measured yet in {lacking}")
+        raise ValueError(
+            f"no scores of {' '.join(a.metric) or 'strength'} yet in {lacking}; train these runs for longer"
+        )
     if lacking:
         say(f"left out, because they have no scores yet: {lacking}")
 

@@ -154,12 +154,12 @@ def train(settled: Settled, num_devices: int, build: Callable[[Config], Any] | N
     if result is not None and not result.interrupted:
         show(result.summary)
     elif session.distributed and result is not None:
-        print("stopped and saved; the same commands with --resume-if-any continue")
+        print("stopped and saved; to continue, run the same commands with --resume-if-any")
     elif result is not None or run_directory.begun(run_dir) not in (None, before):
         flags = f"--run-dir {shlex.quote(str(run_dir))} {sessions.flags_to_resume(session)}"
         print(f"stopped and saved; continue with: {command('train')} {flags}")
     else:
-        print("interrupted before there was anything to save; the same command begins again", file=sys.stderr)
+        print("interrupted before there was anything to save; run the same command again", file=sys.stderr)
         return status
     print_what_next(run_dir, ready.algorithm.environment.num_players)
     return status

@@ -120,7 +120,7 @@ def places(saved_run, tmp_path):
         ("train --config HERE/none.json", ["--config"]),
         ("evaluate match --run DAMAGED", ["damaged"]),
         ("evaluate match --run TAMPERED", ["learning_speed"]),
-        ("train --config HERE/bad.json", ["is not a config of ours"]),
+        ("train --config HERE/bad.json", ["is not a config of muzero_jax"]),
         ("play --agent chess", ["no agent 'chess'", "connect_four"]),
         ("train --env HERE/mine.py", ["mine.py", "ZeroDivisionError", "mine.py:2"]),
         ("train TINY --network HERE/mine.py --network.width 3", ["--network.width", "--network.options"]),

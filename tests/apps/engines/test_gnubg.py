@@ -70,7 +70,7 @@ def test_a_position_is_told_from_the_movers_side_with_the_others_checkers_below_
 
 def test_an_unknown_word_in_a_setting_is_heard_however_much_it_says_on_stderr(start):
     start(settings=("set evaluation chequerplay evaluation plies 2",))
-    with pytest.raises(EngineError, match="refuses a setting; it said .Unknown keyword .sett"):
+    with pytest.raises(EngineError, match="rejected a setting with .Unknown keyword .sett"):
         start(settings=("chatter 20000", "sett plies 2"))
 
 

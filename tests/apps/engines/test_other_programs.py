@@ -162,7 +162,7 @@ def test_a_forced_pass_may_be_refused_and_nothing_else_that_it_knows(start):
     engine.new_game()
     assert engine.choose([*PLIES[:1], Ply(1, 9, "pass", is_forced_pass=True)], 0) == "a1"
     engine.new_game()
-    with pytest.raises(EngineError, match="gtp:fake refuses 'play w pass'.*'I would rather not'"):
+    with pytest.raises(EngineError, match="gtp:fake rejected 'play w pass'.*'I would rather not'"):
         engine.choose([*PLIES[:1], Ply(1, 9, "pass")], 0)
     with pytest.raises(EngineError, match="visits 9"):
         engine.greet(["visits 9"])

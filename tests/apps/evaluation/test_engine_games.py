@@ -119,7 +119,7 @@ def test_an_engines_move_is_read_as_the_game_writes_it_or_refused_with_the_moves
     state, plies = environment_of("tic_tac_toe").move(start(), jnp.int32(4)).state, [Ply(0, 4, "b2")]
     assert choose("C1") == 2 and choose("Resign") is None
     for text in ("b2", "d7", "pass"):
-        with pytest.raises(EngineError, match=f"'{text}', .* no legal move after b2$"):
+        with pytest.raises(EngineError, match=f"'{text}', .* not a legal move after b2$"):
             choose(text, plies)
     with pytest.raises(EngineError, match=r"after \.\.\.( b2){12}$"):
         choose("b2", plies * 20)

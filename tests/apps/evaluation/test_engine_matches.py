@@ -110,10 +110,10 @@ def test_all_games_are_kept_as_sgf_with_the_players_in_their_seats(started, tmp_
     [
         (["--then", "die"], r"ended \(exit status 3\) when asked 'genmove [bw]'; it said 'out of luck'"),
         (["--then", "hang"], "did not answer 'genmove [bw]' in time"),
-        (["--then", "flood"], "'and another thing', which is no GTP"),
-        (["--then", "say = z9|"], "'z9', which is no legal move after [a-c][1-3] [a-c][1-3]"),
+        (["--then", "flood"], "'and another thing', which is not GTP"),
+        (["--then", "say = z9|"], "'z9', which is not a legal move after [a-c][1-3] [a-c][1-3]"),
         (["--noise", 1_000_000, "--then", "die"], r"ended \(exit status 3\)"),
-        (["--refuses", "play"], "refuses 'play [bw] [a-c][1-3]'; it said 'I would rather not'"),
+        (["--refuses", "play"], "rejected 'play [bw] [a-c][1-3]' with 'I would rather not'"),
     ],
 )
 def test_an_engine_that_fails_ends_the_match_in_one_sentence(started, arguments, sentence):

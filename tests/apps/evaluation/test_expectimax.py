@@ -75,7 +75,7 @@ def test_the_pip_count_player_bears_off_and_takes_a_win():
         (lambda environment: expectimax.expectimax_player(environment, 1), "tic_tac_toe", "no expectimax player"),
         (lambda environment: expectimax.expectimax_player(environment, 3), "2048", "1 or 2 moves ahead, not 3"),
         (expectimax.pip_count_player, "tic_tac_toe", "pip-count"),
-        (expectimax.gain_player, "tic_tac_toe", "listed chance"),
+        (expectimax.gain_player, "tic_tac_toe", "no highest-gain player"),
     ],
 )
 def test_other_games_and_depths_have_no_such_players(make, name, says):

@@ -137,7 +137,7 @@ def test_an_agent_whose_network_fits_every_board_plays_on_another(tmp_path):
 
 
 MAKES_NONE = {
-    "describes no run": replace(tiny_run.CONFIG, env="chequers"),
+    "cannot load the run": replace(tiny_run.CONFIG, env="chequers"),
     "--evaluation.num-simulations": replace(
         tiny_run.CONFIG, evaluation=replace(tiny_run.CONFIG.evaluation, num_simulations=10**9)
     ),

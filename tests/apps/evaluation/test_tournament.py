@@ -47,7 +47,7 @@ def test_players_that_differ_in_their_weights_alone_share_a_program(runs):
     "specs, sentence",
     [
         (["A"], "two players or more"),
-        (["random", "mcts:5"], "needs a run directory"),
+        (["random", "mcts:5"], "at least one run"),
         (["A", "A@2"], "twice"),
         (["A", "A/"], "twice"),  # as a shell completes it
         (["A", "rnadom"], "no player 'rnadom'"),

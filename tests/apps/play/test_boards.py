@@ -256,7 +256,7 @@ def test_a_film_shows_a_game_move_by_move_to_its_end_over_one_ground():
         cells, _, over = tic_tac_toe.play(cells, tic_tac_toe.legal_actions(cells)[0])
         count += 1
     svg = film.film(first_legal, opening("tic_tac_toe"), notation("tic_tac_toe")).svg
-    frames = elements(svg, "frame")
+    frames = elements(svg, "moment")
     assert len(frames) == count + 1 == 8 and len(elements(svg, "ground")) == 1
     marks = [len([e for e in frame.iter() if "mark" in (e.get("class") or "").split()]) for frame in frames]
     assert marks == list(range(8))
@@ -274,8 +274,8 @@ def test_frames_follow_one_another_and_the_last_stands_where_nothing_moves():
     assert [delay % total for delay in delays] == pytest.approx([0, film.SECONDS, 2 * film.SECONDS], abs=0.01)
     shown = [float(found) / 100 * total for found in re.findall(r"([\d.]+)%{visibility:hidden}", svg)]
     assert shown == pytest.approx([film.SECONDS, film.LAST_SECONDS], abs=0.01)
-    assert "prefers-reduced-motion: reduce){.frame{animation:none}}" in svg
-    assert ".frame:last-child{visibility:visible" in svg
+    assert "prefers-reduced-motion: reduce){.moment{animation:none}}" in svg
+    assert ".moment:last-child{visibility:visible" in svg
 
 
 def test_a_long_game_is_shown_at_as_many_moves_as_asked_and_any_game_has_a_film(monkeypatch):
@@ -284,4 +284,4 @@ def test_a_long_game_is_shown_at_as_many_moves_as_asked_and_any_game_has_a_film(
     points = [int(text.split()[0].replace(",", "")) for text in texts(svg, "title")[:-1]]
     assert len(points) == 5 and points[0] == 0 and points == sorted(points)
     own_game = of_chance("examples/pig.py").play(1)
-    assert len(elements(film.film(first_legal, own_game, moves_of(own_game), 3).svg, "frame")) == 4
+    assert len(elements(film.film(first_legal, own_game, moves_of(own_game), 3).svg, "moment")) == 4

@@ -237,11 +237,11 @@ def test_a_malformed_order_is_one_sentence(body, says):
         ("GET", "/api/state/", {}, 404, "Not Found"),
         ("POST", "/app.js", {}, 405, "Method Not Allowed"),
         ("GET", "/api/play", {}, 404, "Not Found"),
-        ("POST", "/api/resign", JSON, 404, "there is no order resign"),
-        ("POST", "/api/new", {"content-type": "text/plain"}, 415, "application/json only"),
-        ("POST", "/api/new", {"content-type": "multipart/form-data"}, 415, "application/json only"),
-        ("POST", "/api/new", JSON | {"content-length": "many"}, 400, "must say its length"),
-        ("POST", "/api/new", JSON | {"content-length": "-1"}, 400, "must say its length"),
+        ("POST", "/api/resign", JSON, 404, "there is no request resign"),
+        ("POST", "/api/new", {"content-type": "text/plain"}, 415, "must be application/json"),
+        ("POST", "/api/new", {"content-type": "multipart/form-data"}, 415, "must be application/json"),
+        ("POST", "/api/new", JSON | {"content-length": "many"}, 400, "Content-Length"),
+        ("POST", "/api/new", JSON | {"content-length": "-1"}, 400, "Content-Length"),
         ("POST", "/api/new", JSON | {"content-length": "9" * 5000}, 400, "at most 10000 bytes"),
         ("GET", "/nowhere", {"host": "127.0.0.1:8000@example.org"}, 400, "127.0.0.1 and localhost only"),
         ("GET", "/tree.svg", {}, 400, "no search to draw yet"),
@@ -263,7 +263,7 @@ def test_an_order_without_a_length_has_no_body_or_is_refused():
     request = client.build_request("POST", "/api/new", headers=JSON)
     del request.headers["content-length"]
     assert client.send(request).status_code == 200
-    assert "must say its length" in error(client.post("/api/new", content=iter([b"{}"]), headers=JSON))
+    assert "Content-Length" in error(client.post("/api/new", content=iter([b"{}"]), headers=JSON))
 
 
 def test_a_fault_of_the_servers_own_is_json_too(monkeypatch):

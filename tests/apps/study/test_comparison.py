@@ -137,11 +137,11 @@ def test_compare_prints_a_table_or_json_and_draws_and_names_runs_without_scores(
     "words, says",
     [
         ("no/run", "no/run"),
-        ("SILENT", "was measured yet in .*silent"),
+        ("SILENT", "no scores of .* yet in .*silent"),
         ("RUN OTHER", "compare runs of one game"),
         ("RUN --plot a.txt", "must end in .png"),
-        ("RUN --metric mcts:7", "measured yet"),
-        ("RUN --metric mcts:1000 --plot DIR/a.png", "not all runs have mcts:1000"),
+        ("RUN --metric mcts:7", "no scores of mcts:7 yet"),
+        ("RUN --metric mcts:1000 --plot DIR/a.png", "not all runs measured mcts:1000"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(runs, tmp_path, words, says):
