@@ -2,7 +2,6 @@
 
 import re
 
-import flax.linen as nn
 import jax.numpy as jnp
 import pytest
 
@@ -11,16 +10,9 @@ from muzero_jax.networks import model as networks
 from muzero_jax.networks.value_transform import Support
 from tests.reference.models import BOARD
 
-S = 5
-
-
-def make_model(kind="mlp"):
-    return networks.make_model(
-        BOARD, Support(-1.0, 1.0, S), kind=kind, width=8, num_blocks=1, activation="relu", compute_dtype="float32"
-    )
-
-
-MODEL = make_model()
+MODEL = networks.make_model(
+    BOARD, Support(-1.0, 1.0, 5), kind="mlp", width=8, num_blocks=1, activation="relu", compute_dtype="float32"
+)
 
 
 def with_root(change):
@@ -38,16 +30,8 @@ def the_one_finding(model):
     return sentence
 
 
-KINDS = ["mlp", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("observation", "tower", "attention"))]
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_nothing_is_found_in_our_own_networks(kind):
-    assert muzero_jax.check(make_model(kind), BOARD) == []
-
-
-def test_a_file_gets_its_options():
-    assert "widht" in muzero_jax.check("examples/transformer.py", BOARD, widht=16)[0]
+def test_nothing_is_found_in_our_own_network():
+    assert muzero_jax.check(MODEL, BOARD) == []
 
 
 # --- what shapes tell -------------------------------------------------------------------------------------------------
@@ -63,12 +47,8 @@ BREACHES = [
     (with_child(lambda out, *_: out._replace(reward_logits=out.reward_logits[:, 0])), "recurrent.*reward_logits"),
     (with_root(lambda out, *_: out._replace(value_logits=out.value_logits.astype(jnp.bfloat16))), "is bfloat16"),
     (with_root(lambda out, *_: tuple(out)), "initial_inference returns a tuple"),
-    (with_root(lambda out, *_: out._replace(embedding={"cells": out.embedding})), "embedding must be one array"),
-    (with_child(lambda out, *_: out._replace(embedding=out.embedding.astype(jnp.float16))), "embedding.* is float16"),
-    (with_child(lambda out, *_: out._replace(extras={"mine": out.policy_logits})), "mine'.* must be missing"),
     (MODEL._replace(init=lambda key: MODEL.init(key) | {"count": jnp.int32(0)}), "count must be float32.* is int32"),
     (MODEL._replace(reconstruct=lambda _, embedding: embedding), "reconstruct"),
-    (MODEL._replace(to_scalar=lambda logits: logits), "to_scalar's result"),
     (MODEL._replace(scalar_loss=lambda logits, target: jnp.sum(target)), "scalar_loss"),
     (with_root(one_size), "policy_logits must be float32.5, 10"),
     (with_root(lambda out, params, seen: out if seen[0, 0, 0, 0] else out), r"Tracer.*test_model.py:\d+.*jnp.where"),
@@ -82,28 +62,16 @@ def test_a_breach_of_the_contract_is_named(model, words):
 
 # --- what running it tells --------------------------------------------------------------------------------------------
 
-
-def test_outputs_that_depend_on_the_rest_of_the_batch_are_found():
-    norm = nn.BatchNorm(use_running_average=False, use_bias=False, use_scale=False)
-
-    def normalised(output, *_):
-        return output._replace(value_logits=norm.apply({}, output.value_logits, mutable=["batch_stats"])[0])
-
-    assert the_one_finding(with_root(normalised)).startswith("initial_inference mixes the rows of a batch")
-    mean = with_child(lambda out, *_: out._replace(reward_logits=out.reward_logits - out.reward_logits.mean(0)))
-    assert the_one_finding(mean).startswith("recurrent_inference mixes the rows of a batch")
+RUNNING = [
+    (
+        with_child(lambda out, *_: out._replace(reward_logits=out.reward_logits - out.reward_logits.mean(0))),
+        "recurrent_inference mixes the rows of a batch",
+    ),
+    (with_root(lambda out, *_: out._replace(value_logits=jnp.log(out.value_logits))), "initial_inference gives NaN"),
+    (with_child(lambda out, _, e, a: out._replace(embedding=1.2 * e)), "embeddings grow 32-fold over 20"),  # 1.2^19
+]
 
 
-@pytest.mark.parametrize(
-    "model, words",
-    [
-        (
-            with_root(lambda out, *_: out._replace(value_logits=jnp.log(out.value_logits))),
-            "initial_inference gives NaN",
-        ),
-        (with_child(lambda out, _, e, a: out._replace(embedding=1e10 * e)), "recurrent_inference gives NaN"),  # 1e40
-        (with_child(lambda out, _, e, a: out._replace(embedding=1.2 * e)), "embeddings grow 32-fold over 20"),  # 1.2^19
-    ],
-)
-def test_nan_and_growth_are_found_at_the_root_and_in_imagined_moves(model, words):
+@pytest.mark.parametrize("model, words", RUNNING)
+def test_mixed_rows_nan_and_growth_are_found(model, words):
     assert muzero_jax.check(model, BOARD)[0].startswith(words)

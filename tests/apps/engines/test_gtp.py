@@ -1,7 +1,6 @@
 """Our engine as a controller meets it: GTP's framing, each game's sessions, and HexGui's habits."""
 
 import functools
-import io
 import re
 
 import pytest
@@ -43,12 +42,7 @@ def talk(engine, text, ok=True):
         ("3 play b a1", "=3 \n\n"),
         ("4 play b z1", "?4 invalid coordinate\n\n"),
         ("5 nonsense b a1", "?5 unknown command\n\n"),
-        ("9" * 40 + " name", "=" + "9" * 40 + " muzero_jax\n\n"),
-        ("na\x00m\x07e\r\n", "= muzero_jax\n\n"),
-        ("7", "?7 unknown command\n\n"),
         ("  \t \r\n", None),
-        ("# only a comment", None),
-        ("\x00\x01", None),
     ],
 )
 def test_answers_are_framed_as_gtp_2_says(line, answer):
@@ -65,13 +59,6 @@ def test_every_command_of_the_list_is_known_and_the_list_holds_what_controllers_
     analyses = [line.split("/")[2].split()[0] for line in talk(engine, "hexgui-analyze_commands")[0].split("\n")]
     assert set(talk(engine, "\n".join(f"known_command {c}" for c in commands + analyses))) == {"true"}
     assert talk(engine, "known_command\nknown_command zugzwang") == ["false", "false"]
-
-
-def test_a_command_that_breaks_is_answered_and_the_session_goes_on(capsys):
-    engine = session("hex")
-    engine._commands["name"] = lambda _: 1 / 0
-    assert talk(engine, "name", ok=False) == ["internal error: ZeroDivisionError"]
-    assert "ZeroDivisionError" in capsys.readouterr().err and talk(engine, "version")
 
 
 # Commands and their answers, one session after another; `?` begins a failure, of which the first words are compared.
@@ -120,14 +107,6 @@ SESSIONS = {
         play w a1 ? invalid action; play w -1 ? invalid action; play w 99999999999999999999 ? invalid action""",
     ),
     "numbers of Go": ("go_9x9 action", "play b 81 =; play w 81 =; genmove b = pass"),
-    "nonsense": (
-        "hex",
-        """time_settings 1 2 ? syntax error; time_settings 1 2 inf ? syntax error; time_left b 1 ? syntax error;
-        time_left x 1 1 ? syntax error; time_left b nan 1 ? syntax error; loadsgf ? syntax error;
-        loadsgf /no.sgf ? cannot; loadsgf / ? cannot; genmove ? syntax error; genmove b w ? syntax error;
-        boardsize ? boardsize; boardsize 4 x ? boardsize; komi 1e5 ? komi; undo 1 ? cannot undo;
-        known_command = false; quit =""",
-    ),
 }
 
 
@@ -139,13 +118,6 @@ def test_a_session(name):
         command, sign, expected = re.fullmatch(r" ?(.*?) ([=?]) ?(.*)", exchange).groups()
         (answer,) = talk(engine, command, ok=sign == "=")
         assert answer == expected if sign == "=" else answer.startswith(expected), (command, answer)
-
-
-def test_a_board_is_shown_with_its_stones_and_edges():
-    engine = session("hex")
-    talk(engine, "play b c1\nplay w swap-pieces")
-    board = talk(engine, "showboard")[0].split("\n")
-    assert board[0] == "a b c d" and board[4:6] == ["  3 w W . . . w", "   4 w . . . . w"]
 
 
 def test_an_agent_of_every_board_follows_the_controllers():
@@ -166,18 +138,12 @@ def test_an_agent_of_every_board_follows_the_controllers():
 
 
 def test_what_hexgui_shows_of_the_agent():
-    """The move that it would play stands first and is coloured most, whatever its share."""
+    """The move that it would play stands first and is coloured most."""
     engine = session("hex")
     talk(engine, "play b a1")
-    policy, prior, value, variation = talk(engine, "muzero-policy\nmuzero-prior\nmuzero-value\nmuzero-variation")
-    assert policy.startswith("b2 0.21 b1 0.05 c1 0.05") and "swap-pieces" not in prior
+    policy, value, variation, gfx = talk(engine, "muzero-policy\nmuzero-value\nmuzero-variation\nmuzero-gfx")
+    assert policy.startswith("b2 0.21 b1 0.05 c1 0.05") and gfx.startswith("INFLUENCE b2 1.00")
     assert value == "search +0.040 (4 simulations), network +0.250" and variation == "b2 d4 c4 b4 a4 d3"
-    thinker = fake_thinker(favourite=5)
-    engine, analyse = session("hex", thinker=thinker), thinker.analyse
-    thinker.analyse = lambda *arguments, **keywords: analyse(*arguments, **keywords)._replace(action=2)
-    policy, gfx = talk(engine, "muzero-policy\nmuzero-gfx")
-    assert policy.startswith("c1 0.05 b2 0.21 a1 0.05") and policy.count("c1") == 1
-    assert gfx.startswith("INFLUENCE c1 1.00 b2 0.70 a1 0.17") and "TEXT plays c1, value" in gfx
 
 
 def test_time_commands_choose_the_budget():
@@ -208,25 +174,9 @@ def test_sgf_files_of_hex_and_go_are_loaded_up_to_a_move(tmp_path):
     board = talk(engine, f"loadsgf {hex_file}\nshowboard")[1].split("\n")
     assert board[2:6] == ["1 w . . . . w", " 2 w W . . . w", "  3 w . . W . w", "   4 w . . . B w"]
     assert talk(engine, f"loadsgf {hex_file} 2\nshowboard")[1].count("W") == 0
-    for text in ("nonsense", "(;SZ[4];B[a1]", "(;SZ[5];B[a1])", "(;SZ[4];B[a1];W[a1])", "(;SZ[4];B[z9])"):
-        (tmp_path / "bad.sgf").write_text(text)
-        before = engine.position
-        assert talk(engine, f"loadsgf {tmp_path}/bad.sgf", ok=False)[0].startswith("cannot load file")
-        assert engine.position is before
+    before = engine.position
+    hex_file.write_text("(;SZ[4];B[a1];W[a1])")
+    assert talk(engine, f"loadsgf {hex_file}", ok=False)[0].startswith("cannot load file") and engine.position is before
     go_file.write_text("(;GM[1]SZ[9]AB[aa][ba]AW[ii];W[ca];B[];W[tt])")
     board = talk(session("go_9x9"), f"loadsgf {go_file}\nshowboard")[1].split("\n")
     assert board[1] == "9 B B W . . . . . ."
-
-
-def test_quit_and_the_end_of_input_end_it_and_a_closed_pipe_does_too():
-    out = io.BytesIO()
-    session("hex").serve(protocol.read_lines(io.BytesIO(b"1 quit\n2 name\n")), out)
-    assert out.getvalue() == b"=1 \n\n"
-    session("hex").serve(protocol.read_lines(io.BytesIO(b"")), out)
-    out.close()
-    session("hex").serve(iter(["name", "name"]), out)
-
-
-def test_a_line_longer_than_memory_should_hold_is_one_command():
-    stream = io.BytesIO(b"x" * 3 * protocol.MOST_BYTES + b"\n" + b"y" * (protocol.MOST_BYTES - 1) + b"\nname\n")
-    assert [line.strip()[:1] for line in protocol.read_lines(stream)] == ["x", "y", "n"]
