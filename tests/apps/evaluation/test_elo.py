@@ -18,16 +18,6 @@ def test_known_strengths_are_recovered_from_their_expected_results():
     np.testing.assert_allclose(elo.rate(wins).elo, strengths, atol=0.1)
 
 
-def test_two_hundred_versions_of_a_run_are_rated_at_once():
-    """A version meets the one before it and the one half-way back, 32 games each; the prior takes less than a tenth."""
-    strengths, matches = 30 * np.arange(200.0), []
-    for i in range(1, 200):
-        for j in {i - 1, (i - 1) // 2}:
-            points = 32 * expected_score(strengths[[i, j]])[0, 1]
-            matches.append((i, j, points, 32 - points))
-    np.testing.assert_allclose(elo.rate(elo.win_matrix(200, matches)).elo, strengths, rtol=0.1)
-
-
 def test_players_that_no_matches_connect_cannot_be_rated():
     with pytest.raises(ValueError, match="chain of matches"):
         elo.rate([[0.0, 3, 0], [2, 0, 0], [0, 0, 0]])

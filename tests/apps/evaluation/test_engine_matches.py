@@ -18,7 +18,9 @@ import pytest
 
 from muzero_jax.agent import load_agent
 from muzero_jax.apps.engines import engines
-from muzero_jax.apps.evaluation import matches, players, tournament
+from muzero_jax.apps.engines.engine import Ply
+from muzero_jax.apps.evaluation import engine_games, matches, players, tournament
+from muzero_jax.apps.evaluation.engine_games import Arbiter, PlayedGame
 from muzero_jax.apps.evaluation.engine_matches import Conditions, EngineMatch
 from muzero_jax.apps.evaluation.player import Player, random_player
 from muzero_jax.apps.evaluation.players import Entrant
@@ -27,6 +29,7 @@ from muzero_jax.games.game_files import read_games
 from tests.reference import engines as programs
 from tests.reference import tiny_run
 from tests.reference.games import environment_of
+from tests.reference.nim import make_nim
 from tests.reference.process import ROOT
 
 TIC_TAC_TOE = environment_of("tic_tac_toe")
@@ -42,6 +45,84 @@ def last_legal(params, key, states):
 
 
 LAST = Entrant("last", Player("last legal", last_legal), None, "last")
+
+
+# --- one game ---------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def arbiter(name="tic_tac_toe"):
+    return Arbiter(environment_of(name))
+
+
+class Script:
+    """A player that makes the moves of a list and then resigns, and notes what it was asked."""
+
+    def __init__(self, *actions):
+        self.actions, self.asked = list(actions), []
+
+    def new_game(self):
+        pass
+
+    def choose(self, state, plies, colour, key):
+        self.asked.append((colour, [ply.text for ply in plies]))
+        return self.actions.pop(0) if self.actions else None
+
+
+def begun(name="tic_tac_toe"):
+    return jax.jit(environment_of(name).init)(KEY)
+
+
+@pytest.mark.parametrize(
+    "opening, first, second, lead, score, actions, illegal",
+    [
+        ([0, 3, -1, 1], Script(2), Script(4), 1.0, "B+", [0, 3, 1, 4, 2], 0),  # nobody is asked before it was played
+        ([], Script(), Script(), -1.0, "W+R", [], 0),
+        ([], Script(0), Script(), 1.0, "B+R", [0], 0),
+        ([], Script(0, 2, 3, 7, 8), Script(1, 4, 5, 6), 0.0, "0", [0, 1, 2, 4, 3, 5, 7, 6, 8], 0),
+        ([], Script(0, 0), Script(99), 1.0, "B+R", [0, 1, 2], 2),  # the first legal actions are played instead
+    ],
+)
+def test_outcomes_by_hand(opening, first, second, lead, score, actions, illegal):
+    played = arbiter().play(begun(), opening, [first, second], KEY)
+    assert (played.lead, played.score, [ply.action for ply in played.plies]) == (lead, score, actions)
+    assert [ply.colour for ply in played.plies] == [turn % 2 for turn in range(len(actions))]
+    assert played.illegal_actions == illegal
+
+
+def test_a_game_that_begins_after_an_opening_says_who_has_the_first_seat_and_a_colour_may_move_twice():
+    state = begun()
+    played = arbiter().play(state, [], [Script(3, 4), Script(0, 1, 2)], KEY, first=1 - int(state.current_player))
+    assert [ply.colour for ply in played.plies] == [1, 0, 1, 0, 1] and (played.lead, played.score) == (-1, "W+")
+    nim = make_nim(3, passes_turn=False)
+    played = Arbiter(nim).play(nim.init(KEY), [], [Script(0, 0, 0), Script()], KEY)
+    assert [ply.colour for ply in played.plies] == [0, 0, 0] and played.lead > 0
+
+
+def test_a_pass_that_is_forced_is_asked_of_nobody():
+    """A game of Othello in which black has no move after eight."""
+    state, notation, white = begun("othello"), arbiter("othello").notation, Script()
+    opening = [notation.read(state, text) for text in "f5 f6 d3 g5 h5 h4 f7 h6".split()]
+    played = arbiter("othello").play(state, opening, [Script(), white], KEY)
+    assert played.plies[8:] == (Ply(0, 64, "pass", is_forced_pass=True),) and white.asked[0][1][-1] == "pass"
+
+
+def test_a_record_is_sgf_that_can_be_learned_from_with_the_points_komi_and_score_of_go(tmp_path):
+    played = arbiter().play(begun(), [0], [Script(1, 2), Script(3, 4)], KEY)
+    text = engine_games.record(arbiter(), played, ("me", "a\\b [1]"))
+    assert "SZ[3]PB[me]PW[a\\\\b [1\\]]RE[B+]" in text and "GM[" not in text
+    (tmp_path / "game.sgf").write_text(text)
+    (game,) = read_games(tmp_path)
+    assert game.moves == ("a1", "a2", "b1", "b2", "c1") and game.colours == (0, 1, 0, 1, 0) and game.size == 3
+    frames = stored_games.play(TIC_TAC_TOE, [game], keeps_state=False)
+    assert frames.search_value.tolist() == [1.0, -1.0, 1.0, -1.0, 1.0]
+    plies = (Ply(0, 0, "A9"), Ply(1, 80, "J1"), Ply(0, 81, "pass"), Ply(1, 81, "pass"))
+    text = engine_games.record(arbiter("go_9x9"), PlayedGame(plies, 2, -1.0, "W+7.5", 0), ("a", "b"))
+    assert "GM[1]SZ[9]KM[7.5]PB[a]PW[b]RE[W+7.5]" in text
+    assert text.split("\n")[1:5] == [";B[aa]", ";W[ii]", ";B[]", ";W[])"]
+
+
+# --- matches ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -84,25 +165,17 @@ def test_a_match_with_an_engine_is_the_match_that_a_player_like_it_would_play(st
     assert len(started) == num_tables and finished[-1] == (20, 20)
 
 
-def test_the_engine_may_be_either_player_or_both(started):
+def test_the_engine_may_be_either_player_or_both_and_resign_and_all_games_are_kept_as_sgf(started, tmp_path):
     as_b = make(LAST, fake(), num_games=20)
     as_b(None, None, KEY)
     np.testing.assert_array_equal(as_b._result.points, -reference(20).points[::-1])
-    both = make(fake(), fake("--noise", 10))(None, None, KEY)
+    both = make(fake(), fake("--noise", 10), folder=tmp_path / "games")(None, None, KEY)
     assert both["score"] == 0.5 and both["games"] == 6 and len(started) == 3
     resigned = make(LAST, fake("--then", "say = resign|"))(None, None, KEY)
     assert (resigned["wins"], resigned["losses"]) == (6, 0)
-
-
-def test_all_games_are_kept_as_sgf_with_the_players_in_their_seats(started, tmp_path):
-    engine = fake()
-    make(engine, LAST, folder=tmp_path / "games")(None, None, KEY)
     games = read_games(tmp_path / "games")
     assert len(games) == 6 and [game.moves[:2] for game in games[::2]] == [game.moves[:2] for game in games[1::2]]
     assert len({game.moves[:2] for game in games}) > 1
-    files = sorted((tmp_path / "games").iterdir())
-    assert [file.name for file in files[:2]] == ["game-0001.sgf", "game-0002.sgf"]
-    assert f"PB[{engine.name}]PW[last]" in files[0].read_text() and "PB[last]PW[gtp:" in files[1].read_text()
 
 
 @pytest.mark.parametrize(
@@ -128,12 +201,6 @@ def test_an_engine_that_fails_later_leaves_the_games_before_it(started, tmp_path
     with pytest.raises(ValueError, match=rf"; [1-5] of 6 games had ended: .* lost, kept in {folder}$") as error:
         make(fake("--then", "die", "--at", 6), LAST, folder=folder)(None, None, KEY)
     assert len(read_games(folder)) == int(str(error.value).split("; ")[-1][0])
-
-
-def test_a_record_that_cannot_be_written_ends_the_match_with_its_standing(started, tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(ValueError, match="cannot write games to .*Not a directory; .*; 1 of 6 games had ended"):
-        make(fake(), LAST, folder=tmp_path / "file" / "games")(None, None, KEY)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

@@ -8,15 +8,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.apps.evaluation import positions
+from muzero_jax.apps.evaluation import exhaustive, positions
 from muzero_jax.apps.evaluation.exact_play import connect_four_solver, hex_solver, solved
 from muzero_jax.apps.evaluation.exact_play.solved import make_oracle
-from muzero_jax.apps.evaluation.player import random_player
-from muzero_jax.games.catalogue import GAMES, find
+from muzero_jax.apps.evaluation.player import Player, random_player
+from muzero_jax.games.catalogue import find
 from muzero_jax.games.environment import make_environment
-from muzero_jax.games.game import Game
 from tests.reference import exact_play
 from tests.reference import tic_tac_toe as rules
+from tests.reference.nim import best_actions, make_nim
 
 MANY = pytest.param(1000, marks=pytest.mark.slow)
 
@@ -110,15 +110,25 @@ def test_on_4x4_the_first_stones_to_take_are_those_of_the_short_diagonal():
     assert to_take == [3, 6, 9, 12]
 
 
-@pytest.mark.parametrize(("name", "size"), [("row", None), ("hex", 6), ("hex", None), ("go_9x9", None)])
-def test_a_game_or_board_without_an_oracle_is_refused_with_those_that_have_one(name, size):
-    with pytest.raises(ValueError, match="has no oracle: .* tic_tac_toe, connect_four and hex up to 5x5"):
-        make_oracle(GAMES.get(name) or Game("row", "Row"), size)
+# --- a player against every line of play: the counts are those of a recursion in plain Python -------------------------
 
 
-def test_oracles_are_of_the_board_that_was_asked_for():
-    """No first move of Hex wins, since the other side may take it."""
-    for size in (3, 5):
-        values = make_oracle(find("hex"), size).action_values(np.zeros((size, size, 4), bool))
-        assert values == dict.fromkeys(range(size * size), -1)
-    assert make_oracle(find("tic_tac_toe"), None).is_small and make_oracle(find("connect_four"), None).min_plies > 0
+@pytest.mark.parametrize("moves_first", [True, False])
+@pytest.mark.parametrize("choose, is_beaten", [(rules.perfect_action, False), (rules.first_legal_action, True)])
+def test_counts_agree_with_a_recursion_in_plain_python(choose, is_beaten, moves_first):
+    player, table = rules.make_player("tic-tac-toe", choose)
+    found = exhaustive.walk(make_environment("tic_tac_toe"), player, table, moves_first=moves_first)
+    assert tuple(found) == rules.walk(choose, moves_first)
+    assert (found.losses > 0) == is_beaten and found.wins > 0
+
+
+def test_nim_is_won_by_whoever_leaves_a_multiple_of_four():
+    """From 6 stones the first player takes 2; the other one then loses whatever it does."""
+    best = jnp.array([best_actions(stones)[0] if best_actions(stones) else 0 for stones in range(7)], jnp.int32)
+    player = Player("knows nim", lambda params, key, states: params[states.stones])
+    first, second = (exhaustive.walk(make_nim(6), player, best, moves_first=moves) for moves in (True, False))
+    assert (first.wins, first.losses) == (3, 0) and second.losses > 0
+    both = exhaustive.examine(make_nim(6), player, best)
+    assert both["wins"] == first.wins + second.wins and both["positions"] == first.positions + second.positions
+    assert (both["losses_as_first"], both["losses_as_second"]) == (0, second.losses) and both["draws"] == 0
+    assert both["score"] == both["wins"] / both["games"] == both["wins"] / (both["wins"] + both["losses"])

@@ -53,12 +53,6 @@ def test_depth_one_of_2048_adds_the_gain_to_the_worth_of_the_afterstate():
     assert float(values[1]) < -1e29, "the tiles lie at the top, so up is illegal"
 
 
-def test_2048_is_worth_more_with_room_and_in_order():
-    rows = [(64, 32, 16, 8), NOTHING], [(64, 32, 16, 8), (4, 0, 0, 0)], [(64, 8, 32, 16), NOTHING]
-    ordered, crowded, disorder = (game_2048.worth(position_2048(*top, NOTHING, NOTHING)) for top in rows)
-    assert ordered > crowded > disorder
-
-
 def test_the_pip_count_player_bears_off_and_takes_a_win():
     player = expectimax.pip_count_player(make_environment("backgammon"))
     last = backgammon_position((6, 2), {23: 1, OFF: 14, 0: -15})
@@ -67,20 +61,6 @@ def test_the_pip_count_player_bears_off_and_takes_a_win():
     actions = jax.jit(lambda states: player.act(None, jax.random.key(0), states))(states)
     assert np.asarray(states.legal_action_mask)[[0, 1], actions].all() and int(actions[1]) == 2 * 6 + 1
     assert float(backgammon.pip_lead(last)) == pytest.approx((15 - 1) / 1000)
-
-
-@pytest.mark.parametrize(
-    "make, name, says",
-    [
-        (lambda environment: expectimax.expectimax_player(environment, 1), "tic_tac_toe", "no expectimax player"),
-        (lambda environment: expectimax.expectimax_player(environment, 3), "2048", "1 or 2 moves ahead, not 3"),
-        (expectimax.pip_count_player, "tic_tac_toe", "pip-count"),
-        (expectimax.gain_player, "tic_tac_toe", "listed chance"),
-    ],
-)
-def test_other_games_and_depths_have_no_such_players(make, name, says):
-    with pytest.raises(ValueError, match=says):
-        make(make_environment(name))
 
 
 def test_matches_throw_dice(dice):

@@ -76,28 +76,6 @@ def test_evaluate_judges_the_policy_head_and_search_on_every_position(saved_run,
         assert 0 < player["optimal_move_rate"] < 1 and player["value_error"] > 0
 
 
-def test_evaluate_judges_another_player_and_prints_a_table(saved_run, capsys):
-    assert evaluate.main(["oracle", "--run", str(saved_run), "--player", "random"]) == 0
-    yardstick, judged = capsys.readouterr().out.splitlines()[-2:]
-    assert yardstick.split()[:3] == ["a", "random", "move"] and judged.split()[0] == "random"
-    expected, measured = (float(line.split("%")[0].split()[-1]) for line in (yardstick, judged))
-    assert measured == pytest.approx(expected, abs=4)  # some 3,000 positions: a standard error of one percent
-
-
-@pytest.mark.parametrize(
-    ("flags", "reason"),
-    [
-        (["--budgets", "4", "--num-simulations", "4"], "not both"),
-        (["--positions", "0"], "--positions is 0"),
-        (["--player", "stockfish"], "'stockfish'"),
-        (["--player", "gtp:true"], "plays only matches"),
-    ],
-)
-def test_a_mistake_is_a_value_error_with_a_reason(saved_run, flags, reason):
-    with pytest.raises(ValueError, match=reason):
-        evaluate.main(["oracle", "--run", str(saved_run), *flags])
-
-
 @pytest.mark.slow
 def test_several_agents_are_judged_as_each_would_be_alone():
     """In tic-tac-toe all positions are judged, as by `examine`; agents that differ in their seed share a program."""

@@ -1,6 +1,7 @@
 """What a run is measured by while it trains."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -32,18 +33,6 @@ class FakeArena(Arena):
         return {"score": 0.5, "games": num_games}
 
 
-class FakeOpenings:
-    """Says that every first move of Hex 3x3 wins, which is right for 5 of 9."""
-
-    compiled = False
-
-    def compile(self, params):
-        self.compiled = True
-
-    def values(self, params):
-        return np.ones((3, 3))
-
-
 @pytest.fixture
 def versions(tmp_path):
     """Makes the versions of a run, with a fake arena, and evaluations changed by keywords."""
@@ -71,13 +60,10 @@ def test_what_is_compiled_beforehand_is_what_evaluations_play(versions, final_ga
 
 
 def test_an_evaluation_judges_solved_first_stones_but_takes_them_for_no_opponent(versions):
+    """As if every first move of Hex 3x3 won, which is right for 5 of 9."""
     ours = versions()
-    assert metrics.OPENINGS not in ours.measure(PARAMS, 1)
-    ours._arena.openings = FakeOpenings()
-    for compile_one in ours.compilations():
-        compile_one()
+    ours._arena.openings = SimpleNamespace(values=lambda params: np.ones((3, 3)))
     record = ours.measure(PARAMS, 2)
-    assert ours._arena.openings.compiled
     assert record[metrics.OPENINGS] == 5 / 9 and metrics.scores(record) == {"random": 0.5}
     summary, final = ours.conclude(PARAMS, 3)
     assert {"right": 5, "solved": 9}.items() <= summary["openings"].items() and final[metrics.OPENINGS] == 5 / 9
@@ -89,11 +75,3 @@ def test_the_untrained_version_is_where_elo_begins(versions, tmp_path):
     ours.measure(PARAMS, 10)
     assert ours.ratings() == {"0": 0.0, "10": 0.0}  # all games were drawn
     assert checkpoint_steps(tmp_path / "versions") == [0, 10]
-
-
-def test_in_a_game_for_one_nothing_is_played(versions):
-    ours = versions()
-    ours.has_matches = False
-    assert ours.begin({}) == {} and ours.compilations() == []
-    assert ours.measure({}, 1) == {} and ours.conclude({}, 1) == ({"strength": {}}, {})
-    assert not ours._arena.compiled | ours._arena.played

@@ -2,7 +2,6 @@
 
 import jax.numpy as jnp
 import numpy as np
-import pytest
 from scipy import stats
 
 from muzero_jax.apps.evaluation import returns
@@ -39,9 +38,3 @@ def test_an_illegal_action_is_counted_and_a_legal_one_played():
     stubborn = Player("left", lambda params, key, states: jnp.zeros(len(states.terminated), jnp.int32))
     episodes = play(stubborn, 2, num_devices=1)
     assert (episodes.illegal_actions > 0).all() and (episodes.total > 0).all()
-
-
-def test_a_game_for_two_is_refused():
-    environment = make_environment("tic_tac_toe")
-    with pytest.raises(ValueError, match="single-player"):
-        returns.play(environment, random_player(environment), None, devices.make_mesh(1), num_games=2, seed=0)

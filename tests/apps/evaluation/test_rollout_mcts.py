@@ -141,13 +141,6 @@ def test_where_the_same_player_makes_every_move_it_wins_and_a_finished_game_is_s
     assert not over.policy.any() and not over.value.any()
 
 
-def test_actions_not_tried_yet_come_first_and_in_random_order():
-    stones = jnp.repeat(jnp.arange(4, 6, dtype=jnp.int32), 100)  # all three actions are legal
-    policy = np.asarray(jit_mcts(NIM, 2)(jax.random.key(0), make_state(stones, jnp.zeros_like(stones))).policy)
-    assert set(np.unique(policy)) == {0.0, 0.5}
-    assert ((policy > 0).sum(axis=0) > 100).all()  # 133 expected, of 200
-
-
 def test_a_rows_search_does_not_depend_on_the_other_rows(tic_tac_toe_mcts):
     row, key = tic_tac_toe_position([4, 0, 8]), jax.random.key(3)
     fresh, ended = tic_tac_toe_position([]), tic_tac_toe_position([0, 3, 1, 4, 2])
@@ -180,13 +173,3 @@ def test_ucb_scores_by_hand():
     scores = np.asarray(rollout_mcts.ucb_scores(row, 2.0))[0]
     np.testing.assert_allclose(scores[:2], [0.5 + 2 * np.sqrt(np.log(4) / 3), -1 + 2 * np.sqrt(np.log(4))], rtol=1e-5)
     assert scores[2] > 100 and scores[3] == -np.inf
-
-
-@pytest.mark.parametrize("name", ["othello", "hex", "go_9x9"])
-def test_a_games_rules_work_without_the_observation(name):
-    """The tree stores states without it."""
-    environment = make_environment(name)
-    fresh = jax.eval_shape(environment.init, jax.random.key(0))
-    blind = fresh.replace(observation=jax.ShapeDtypeStruct((0,), jnp.float32))
-    moved = jax.eval_shape(environment.move, blind, jnp.int32(0)).state
-    assert jax.tree.map(jnp.shape, moved) == jax.tree.map(jnp.shape, fresh)
