@@ -28,22 +28,6 @@ def test_a_click_is_your_move_and_the_agent_answers_on_the_drawing_of_the_page()
     assert [cells[cell].tooltip for cell in ((0, 0), (0, 1), (1, 0))] == ["a1", "b1", "a2"]
 
 
-def test_a_button_lies_over_its_cell():
-    game = make_game("hex")
-    places = [game.panel.cells[cell].layout for cell in ((0, 0), (0, 1), (2, 0))]
-    left, top = ([int(getattr(place, side)[:-2]) for place in places] for side in ("left", "top"))
-    side = board_picture.CELL
-    assert (
-        left[1] - left[0] == left[2] - left[0] == side and top[0] == top[1] and top[2] - top[0] == round(1.732 * side)
-    )
-
-
-def test_every_cell_of_a_column_plays_it():
-    game = make_game("connect_four")
-    game.panel.cells[3, 2].click()
-    assert moves(game) == [2, 4]
-
-
 def test_the_agent_begins_where_you_are_second_and_new_exchanges_colours():
     game = make_game(you=WHITE)
     assert moves(game) == [4]
