@@ -240,19 +240,6 @@ def test_a_refresh_keeps_side_budget_and_overlay_and_the_game_goes_on(page, tic_
     assert page.text("message").startswith("The position has changed since") and page.moves() == []
 
 
-def test_two_agents_play_to_the_end_while_a_person_watches_and_may_pause(page, hex_site):
-    page.open(hex_site)
-    Select(page.find("#you")).select_by_visible_text("neither: watch")
-    page.press("#pause")
-    moves = page.moves()
-    page.refresh()
-    assert page.moves() == moves
-    page.hurry()
-    page.find("#pause").click()
-    page.wait(lambda: page.text("status").endswith(" wins"))
-    assert len(page.moves()) >= 5 and page.count("path.won") >= 4
-
-
 @pytest.mark.parametrize(
     "make, click, moves, buttons",
     [
