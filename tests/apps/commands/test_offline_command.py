@@ -13,7 +13,6 @@ import muzero_jax
 from muzero_jax import presets
 from muzero_jax.apps import start
 from muzero_jax.apps.commands import train
-from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
 from muzero_jax.run import compilation_cache
 from muzero_jax.run.run import Result
 from muzero_jax.storage import config as configs
@@ -66,26 +65,6 @@ def test_a_script_takes_the_same_way_in_as_the_command(began, games, saved_run, 
         train.main([*words, *WINDOWS])
         by_script, by_command = began[-2:]
         assert by_script == by_command and by_script[0].offline == str(source)
-
-
-@pytest.mark.parametrize(
-    "words, says",
-    [
-        ("--offline GAMES", "add --env NAME"),
-        ("--offline NONE --env tic_tac_toe", "there is no"),
-        ("--offline RUN/checkpoints", "is a part of a run"),
-        ("--offline RUN --env hex --board-size 3", "--env tic_tac_toe, not hex"),
-        ("--offline RUN --frames 100", "--frames counts moves"),
-        ("--offline RUN --run-dir RUN --overwrite", "--overwrite would delete"),
-        ("--offline RUN --targets.td-steps -9", "--targets.td-steps is -9"),
-    ],
-)
-def test_mistakes_are_one_sentence(began, games, saved_run, tmp_path, capsys, words, says):
-    for place, path in {"GAMES": games, "RUN": saved_run, "NONE": tmp_path / "none"}.items():
-        words = words.replace(place, str(path))
-    assert report_errors(train.main, [*WINDOWS, *words.split()]) == EXIT_ERROR
-    error = capsys.readouterr().err
-    assert says in error and error.count("\n") == 1 and began == []
 
 
 @pytest.mark.slow

@@ -38,12 +38,6 @@ def test_a_preset_is_traced_at_its_full_size(env, board_size):
     assert metrics["train/loss"].shape == (2,)
 
 
-def test_the_ring_of_every_hex_board_has_room_for_many_starts_of_windows():
-    for board_size in range(2, 20):
-        config = validate(presets.hex_any(board_size))
-        assert config.replay.replay_length - config.window_length >= 64
-
-
 ACCELERATORS = {"t4": ("small GPU", 9), "l4": ("small GPU", 9), "h100": ("large GPU", 11), "v5e": ("TPU", 9)}
 """By the preview's names, with the board of Hex that each learns."""
 
@@ -95,9 +89,3 @@ def test_a_preset_plays_and_learns_for_two_iterations(env, board_size):
     state, metrics = program(init.lower().compile(QUICKLY)(), np.zeros(2, np.float32))  # type: ignore
     assert np.isfinite(jax.device_get(metrics["train/loss"])).all()
     assert int(state.replay.num_stored) == 2 * length
-
-
-@pytest.mark.parametrize("little, size", [(True, 9), (False, 11)])
-def test_a_tpu_begins_hex_on_the_board_that_its_memory_allows(little, size, monkeypatch):
-    monkeypatch.setattr(devices, "has_little_memory", lambda: little)
-    assert presets.preset("hex", None, "TPU").board_size == size
