@@ -1,0 +1,160 @@
+"""A game or a network of one's own, from the command line to the board: no edit anywhere else.
+
+A mistake in the file is one sentence, before anything is compiled or made.
+"""
+
+import json
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+
+import muzero_jax
+from muzero_jax import presets
+from muzero_jax.apps import start
+from muzero_jax.apps.commands.command_line import EXIT_ERROR, EXIT_INTERRUPTED
+from muzero_jax.run.metrics import read_records
+from muzero_jax.run.run import Result
+from muzero_jax.storage import config as configs
+from muzero_jax.storage.validation import validate
+from tests.reference.training import command, quiet
+
+FROM = "from tests.apps.check.test_environment import"
+NETWORK = Path(__file__).parents[3] / "examples" / "transformer.py"
+GOOD = NETWORK.read_text()
+TINY = (
+    "--env tic_tac_toe --devices 2 --search.num-simulations 4 --search.max-num-considered-actions 4 "
+    "--self-play.num-envs 4 --self-play.rollout-length 4 --replay.replay-length 16 --replay.min-frames 4 "
+    "--targets.unroll-steps 1 --targets.td-steps 2 --optimiser.batch-size 4 --optimiser.updates-per-iteration 1 "
+    "--iterations-per-chunk 1 --evaluation.num-simulations 2 --no-tensorboard --max-iterations 2 --minutes None"
+).split()
+OPTIONS = ["--network.options", "width=16", "depth=1"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quietly():
+    with quiet():
+        yield
+
+
+@pytest.fixture
+def begin(tmp_path, capsys, monkeypatch):
+    """Trains with a file of this text, but for the training: (exit status, stdout, stderr)."""
+    monkeypatch.setattr(start, "train", lambda *arguments: Result({}, interrupted=True))
+
+    def call(flag, text, *flags):
+        file = tmp_path / "mine.py"
+        file.write_text(text)
+        if flag == "--env":
+            usual = "--devices 2 --self-play.num-envs 8 --optimiser.batch-size 8 --overwrite".split()
+        else:
+            usual = TINY
+        status = command(*usual, flag, file, "--run-dir", tmp_path / "run", *flags)
+        return status, *capsys.readouterr()
+
+    return call
+
+
+TWO_MISTAKES = f"{FROM} RewardsFive, WithoutMovesAtTwo\nclass make(RewardsFive, WithoutMovesAtTwo): pass"
+
+
+@pytest.mark.parametrize(
+    "flag, text, flags, says",
+    [
+        ("--env", "x = 1", [], "defines no function make"),
+        ("--env", "import no_such_package", [], "mine.py:1)"),
+        ("--env", f"{FROM} AsksInPython as make", [], "jnp.where"),
+        ("--env", TWO_MISTAKES, [], "(and 1 more: muzero_jax.check("),
+        ("--network", "import nothing_like_it", [], "ModuleNotFoundError"),
+        ("--network", "def make_model(environment, support): return 3", [], "must return a muzero_jax.types.Model"),
+        ("--network", GOOD, ["--network.options", "widht=3"], "'widht'"),
+        ("--network", GOOD, ["--network.width", "32"], "--network.options width="),
+        ("--network", GOOD.replace("(self.num_actions, ", "(4, "), [], "policy_logits must be float32"),
+    ],
+)
+def test_a_file_that_makes_no_sound_game_or_network_is_one_sentence_and_leaves_no_folder(
+    begin, tmp_path, flag, text, flags, says
+):
+    status, _, error = begin(flag, text, *flags)
+    assert status == EXIT_ERROR and error.startswith("error: ") and error.count("\n") == 1
+    assert says in error and not (tmp_path / "run").exists()
+
+
+def test_what_is_odd_is_said_and_the_run_begins(begin):
+    _, output, error = begin("--env", f"{FROM} RewardsTheOther as make")
+    assert "doubt       whoever made the last move lost" in output and not error
+
+
+@pytest.mark.slow
+def test_what_may_be_meant_is_a_warning_before_anything_is_compiled(begin):
+    """A search that is never deep may bear embeddings that grow."""
+    text = GOOD.replace("self._judge(min_max_scale(trunk)", "self._judge(2 * embedding + 1")
+    status, output, _ = begin("--network", text, *OPTIONS)
+    assert status == EXIT_INTERRUPTED and "embeddings grow" in output
+
+
+@pytest.mark.parametrize(
+    "text, flags, is_said",
+    [
+        (f"{FROM} Heap as make", [], True),
+        (f"{FROM} Heap as make", ["--network.predict-discount"], False),
+        ("from tests.reference.double_nim import GAME\ndef make(): return GAME", [], False),
+    ],
+)
+def test_turns_that_alternated_are_said_to_be_taken_so_unless_they_are_learned(begin, text, flags, is_said):
+    _, output, error = begin("--env", text, *flags)
+    assert ("add --network.predict-discount" in output) == is_said and "doubt" not in output and not error
+
+
+# --- settings for a game of which nothing is known --------------------------------------------------------------------
+
+BOARD = f"""
+import jax.numpy as jnp
+{FROM} Heap
+
+class make(Heap):
+    def state(self, stones, player, rewards):
+        state = super().state(stones, player, rewards)
+        return state._replace(observation=jnp.broadcast_to(stones > 2, (4, 4, 9)))
+"""
+
+
+@pytest.mark.parametrize(
+    "text, network, targets",
+    [
+        (f"{FROM} Heap as make", ("mlp", 1.0), (8, 1.0, (100,))),  # half more than five single stones
+        (BOARD, ("tower", 10.0), (8, 1.0, (100,))),
+        # Long games learn from bootstrapped values and meet no rollouts.
+        (f"{FROM} Endless as make", ("mlp", 1.0), (32, 0.95, ())),
+    ],
+)
+def test_a_game_without_a_preset_has_settings_by_what_it_shows(tmp_path, text, network, targets):
+    (tmp_path / "mine.py").write_text(text)
+    config = validate(presets.preset(str(tmp_path / "mine.py"), None))
+    assert (config.network.kind, config.optimiser.reconstruction_weight) == network
+    assert (config.targets.td_steps, config.targets.td_lambda, config.evaluation.mcts_simulations) == targets
+
+
+# --- a run ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow  # notebook 07 trains a network of its own in CI
+def test_a_network_of_ones_own_trains_plays_and_goes_on_from_anywhere(tmp_path, monkeypatch, capsys):
+    """Its file is named by a path that holds in one folder alone."""
+    run_dir = tmp_path / "own"
+    monkeypatch.chdir(NETWORK.parent)
+    assert command(*TINY, "--run-dir", run_dir, "--network", NETWORK.name, *OPTIONS) == 0
+    config = configs.load(run_dir)
+    assert (config.network.file, config.network.options) == (str(NETWORK), ("width=16", "depth=1"))
+    assert json.loads((run_dir / "summary.json").read_text())["iteration"] == 2
+    losses = [record["train/loss"] for record in read_records(run_dir) if "train/loss" in record]
+    assert losses and np.isfinite(losses).all()
+
+    monkeypatch.chdir(tmp_path)
+    agent = muzero_jax.load(run_dir)
+    assert agent.iteration == 2 and 0 <= agent.act(agent.environment.init(jax.random.key(0))) < 9
+    assert command("--resume", "--run-dir", run_dir, "--devices", 2, "--max-iterations", 3) == 0
+    assert json.loads((run_dir / "summary.json").read_text())["iteration"] == 3
+    assert command("--resume", "--run-dir", run_dir, "--network.options", "width=32") == EXIT_ERROR
+    assert "made with --network.options" in capsys.readouterr().err
