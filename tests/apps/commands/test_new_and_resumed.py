@@ -100,23 +100,6 @@ def test_a_script_takes_the_same_way_in_as_the_command(began, games, saved_run, 
         assert by_script == by_command and by_script[0].offline == str(source)
 
 
-@pytest.mark.parametrize(
-    "words, says",
-    [
-        ("--offline GAMES", "add --env NAME"),
-        ("--offline RUN/checkpoints", "is a part of a run"),
-        ("--offline RUN --env hex --board-size 3", "--env tic_tac_toe, not hex"),
-        ("--offline RUN --frames 100", "--frames counts moves"),
-        ("--offline RUN --run-dir RUN --overwrite", "--overwrite would delete"),
-    ],
-)
-def test_mistakes_are_one_sentence(began, games, saved_run, capsys, words, says):
-    words = words.replace("GAMES", str(games)).replace("RUN", str(saved_run))
-    assert command(*WINDOWS, *words.split()) == EXIT_ERROR
-    error = capsys.readouterr().err
-    assert says in error and error.count("\n") == 1 and began == []
-
-
 TINY = (
     "--network.width 16 --search.num-simulations 4 --optimiser.updates-per-iteration 2 --max-iterations 4 "
     "--evaluation.interval-minutes 0 --evaluation.final-games 4 --evaluation.num-simulations 2 "

@@ -1,27 +1,11 @@
 """The reader of command lines: every way to write a flag, and what becomes of its words."""
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated
-
 import pytest
 
 from muzero_jax.apps.commands import parser
 from muzero_jax.run.session import Session
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.fields import Fact, PositiveInt, fields_of
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tools:
-    """A command with a word before its flags."""
-
-    names: Annotated[tuple[Path, ...], Fact(positional=True)]
-    """files"""
-    size: PositiveInt | None = 3
-    """how many"""
-    quiet: bool = False
-    """say nothing"""
+from muzero_jax.storage.fields import fields_of
 
 
 @pytest.mark.parametrize(
@@ -53,12 +37,3 @@ def test_what_is_typed_again_means_the_same():
 def test_a_word_that_belongs_to_no_flag_is_refused(line):
     with pytest.raises(ValueError):
         parser.split(line.split(), Config, Session)
-
-
-def test_words_before_and_after_flags_are_the_positional_ones():
-    found = parser.read(Tools, "a --quiet b --size 4 c".split())
-    assert found == Tools(names=(Path("a"), Path("b"), Path("c")), size=4, quiet=True)
-    assert parser.read(Tools, ["a", "--size", "None"]).size is None
-    with pytest.raises(ValueError, match="--names is missing"):
-        parser.read(Tools, [])
-    assert parser.override(Config(), {"frames": "1e6"}).frames == 1_000_000

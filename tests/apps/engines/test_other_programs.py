@@ -122,25 +122,6 @@ def test_a_forced_pass_may_be_refused_and_nothing_else_that_it_knows(start):
         engine.greet(["visits 9"])
 
 
-@pytest.mark.parametrize(
-    "protocol, says, expected",
-    [
-        ("gtp", "say = resign|", "resign"),
-        ("gtp", "say hello there", None),
-        ("uci", "say bestmove ", ""),
-    ],
-)
-def test_an_answer_is_a_move_resignation_a_word_that_is_no_move_or_nonsense(start, protocol, says, expected):
-    process = start(protocol, "--then", says)
-    engine = GtpEngine(process, 3, 3) if protocol == "gtp" else UciEngine(process, protocol)
-    engine.new_game()
-    if expected is not None:
-        assert engine.choose([], 0) == expected
-    else:
-        with pytest.raises(EngineError, match="answered 'genmove b' with 'hello there'"):
-            engine.choose([], 0)
-
-
 # --- a swap in Hex is one position, whatever a program means by it ----------------------------------------------------
 
 

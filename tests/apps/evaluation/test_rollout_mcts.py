@@ -7,13 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.agent import policy_head
 from muzero_jax.apps.evaluation import rollout_mcts
-from muzero_jax.apps.evaluation.player import search_player
 from muzero_jax.games.environment import make_environment
 from muzero_jax.ops.legal_actions import uniform_legal_action
 from muzero_jax.search.rules import Row
-from muzero_jax.types import Model, NetworkOutput
 from tests.reference.nim import best_actions, make_nim, make_state
 
 TIC_TAC_TOE = make_environment("tic_tac_toe")
@@ -74,22 +71,6 @@ def test_a_random_move_is_legal_and_reaches_every_legal_action_equally_often():
     counts, expected, freedom = np.bincount(actions, minlength=num_actions), num_games / mask.sum(), mask.sum() - 1
     assert (counts[~mask] == 0).all()
     assert ((counts[mask] - expected) ** 2 / expected).sum() <= freedom + 4 * np.sqrt(2 * freedom + 1)
-
-
-def test_the_policy_head_plays_the_best_legal_logit_and_never_an_illegal_one():
-    logits = jnp.array([[0.0, 5, 1, 2, 0, 0, 0, 0, 0], [-3.0, 0, -9, -2, -9, -9, -9, -9, -9]])
-
-    def initial_inference(params, observation):
-        return NetworkOutput(None, None, jnp.array([0.5, -1.0]), logits + params)
-
-    model = Model(None, initial_inference, None, None, lambda logits: logits, None)
-    states = stack(tic_tac_toe_position([1]), tic_tac_toe_position([1, 0]))
-    player = search_player(TIC_TAC_TOE, policy_head(model))
-    np.testing.assert_array_equal(player.act(0.0, jax.random.key(0), states), [3, 3])
-    said = policy_head(model)(0.0, jax.random.key(0), TIC_TAC_TOE.roots(states))
-    np.testing.assert_array_equal(said.policy > 0, states.legal_action_mask)
-    np.testing.assert_allclose(said.policy.sum(-1), 1, rtol=1e-6)
-    np.testing.assert_array_equal(said.value, [0.5, -1.0])
 
 
 # --- rollouts ---------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ import contextlib
 import functools
 import shutil
 import threading
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -33,7 +32,6 @@ pytestmark = [
     pytest.mark.skipif(not (CHROMIUM and CHROMEDRIVER), reason="no chromium with its chromedriver is installed"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),  # selenium leaves its driver's pipes to the collector
 ]
-NIM = Path(__file__).parents[3] / "examples" / "nim.py"
 PATIENCE = 60  # seconds; a busy machine compiles the rules of a game in ten
 
 
@@ -92,10 +90,6 @@ class Page:
     def settle(self):
         self.wait(lambda: self.driver.execute_script("return document.body.dataset.busy") == "false")
 
-    def refresh(self):
-        self.driver.refresh()
-        self.settle()
-
     def find(self, selector):
         return self.driver.find_element(By.CSS_SELECTOR, selector)
 
@@ -126,10 +120,6 @@ class Page:
     def choose(self, identity, text):
         Select(self.find(f"#{identity}")).select_by_visible_text(text)
         self.settle()
-
-    def chosen(self):
-        names = ("you", "budget", "overlay")
-        return [Select(self.find(f"#{name}")).first_selected_option.text for name in names]
 
     def moves(self):
         return self.driver.execute_script("return [...document.querySelectorAll('#moves li')].map((i) => i.innerText)")
@@ -164,52 +154,42 @@ def page(driven):
     assert driven.errors() == []
 
 
-@pytest.fixture(scope="module")
-def hex_site():
-    with served("hex") as site:
-        yield site
-
-
-@pytest.fixture(scope="module")
-def tic_tac_toe_site():
+def test_a_full_game_by_clicks_with_an_illegal_click_the_overlay_and_undo(page):
     with served("tic_tac_toe") as site:
-        yield site
+        page.open(site)
+        assert page.text("title") == "Tic-tac-toe" and page.text("status") == "X to move"
+        page.click("a1")
+        assert page.moves() == ["a1", "b2"] and page.label("a1") == "a1, X" and page.label("b2") == "b2, O, last move"
+        page.click("b2")
+        assert page.text("message") == "The rules do not allow b2 here." and len(page.moves()) == 2
+        page.choose("overlay", "search policy")
+        assert page.label("c3") == "c3, empty, agent: 40%, the agent's move"
+        assert page.count(".note") and page.text("would") == "It would play c3 (ringed)."
+        assert "Value for X: +0.04 after 4 simulations, +0.25 at first sight" in page.text("value")
+        page.choose("overlay", "nothing")
+        assert not page.count(".note")
+        page.click("b1")
+        page.press("#undo")
+        assert len(page.moves()) == 2
+        page.click("b1", "c1")
+        assert page.text("status") == "X wins" and page.count("path.won") == 3
+        page.press("#new")
+        assert page.text("status") == "X to move" and not page.moves()
 
 
-def test_a_full_game_by_clicks_with_an_illegal_click_the_overlay_and_undo(page, tic_tac_toe_site):
-    page.open(tic_tac_toe_site)
-    assert page.text("title") == "Tic-tac-toe" and page.text("status") == "X to move"
-    page.click("a1")
-    assert page.moves() == ["a1", "b2"] and page.label("a1") == "a1, X" and page.label("b2") == "b2, O, last move"
-    page.click("b2")
-    assert page.text("message") == "The rules do not allow b2 here." and len(page.moves()) == 2
-    page.choose("overlay", "search policy")
-    assert page.label("c3") == "c3, empty, agent: 40%, the agent's move"  # a board's last legal action, as 4 is taken
-    assert page.count(".note") and page.text("would") == "It would play c3 (ringed)."
-    assert "Value for X: +0.04 after 4 simulations, +0.25 at first sight" in page.text("value")
-    page.choose("overlay", "nothing")
-    assert not page.count(".note")
-    page.click("b1")
-    page.press("#undo")
-    assert len(page.moves()) == 2
-    page.click("b1", "c1")
-    assert page.text("status") == "X wins" and page.count("path.won") == 3
-    page.press("#new")
-    assert page.text("status") == "X to move" and not page.moves()
-
-
-def test_a_game_by_keys_alone_with_a_swap(page, hex_site):
-    page.open(hex_site)
-    page.choose("you", "both sides")
-    page.driver.execute_script("document.querySelector('#board [tabindex=\"0\"]').focus()")
-    page.type(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_UP, Keys.ENTER)
-    assert page.label("c1") == "c1, black, last move"
-    page.find('#choices [data-move="swap-pieces"]').send_keys(Keys.ENTER)
-    page.settle()
-    assert page.label("a3") == "a3, white, last move" and not page.count("#choices button")
-    page.find('[data-cell="c1"]').send_keys(Keys.ARROW_DOWN)
-    page.type(Keys.SPACE)
-    assert page.label("c2") == "c2, black, last move" and page.text("status") == "White to move"
+def test_a_game_by_keys_alone_with_a_swap(page):
+    with served("hex") as site:
+        page.open(site)
+        page.choose("you", "both sides")
+        page.driver.execute_script("document.querySelector('#board [tabindex=\"0\"]').focus()")
+        page.type(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_UP, Keys.ENTER)
+        assert page.label("c1") == "c1, black, last move"
+        page.find('#choices [data-move="swap-pieces"]').send_keys(Keys.ENTER)
+        page.settle()
+        assert page.label("a3") == "a3, white, last move" and not page.count("#choices button")
+        page.find('[data-cell="c1"]').send_keys(Keys.ARROW_DOWN)
+        page.type(Keys.SPACE)
+        assert page.label("c2") == "c2, black, last move" and page.text("status") == "White to move"
 
 
 def test_a_chess_move_is_two_clicks_and_a_promotion_a_button(page):
@@ -228,23 +208,10 @@ def test_a_chess_move_is_two_clicks_and_a_promotion_a_button(page):
         assert page.label("e5") == "e5, white knight, last move"
 
 
-def test_a_refresh_keeps_side_budget_and_overlay_and_the_game_goes_on(page, tic_tac_toe_site):
-    page.open(tic_tac_toe_site)
-    for identity, text in (("budget", "16"), ("overlay", "search values"), ("you", "O")):
-        page.choose(identity, text)
-    page.refresh()
-    assert page.chosen() == ["O", "16", "search values"] and page.moves() == ["b2"]
-    assert "after 16 simulations" in page.text("value")
-    tic_tac_toe_site.game.new()  # as another page would
-    page.click("a1")
-    assert page.text("message").startswith("The position has changed since") and page.moves() == []
-
-
 @pytest.mark.parametrize(
     "make, click, moves, buttons",
     [
         pytest.param(lambda: own(DROP), '[data-column="1"]', ["b", "a"], 0, id="a board of columns"),
-        pytest.param(lambda: load_environment(str(NIM)), '[data-cell="b2"]', ["b2", "a1"], 0, id="a board of its own"),
         pytest.param(lambda: own(ROW), '#actions [data-move="1"]', ["1", "0"], 2, id="no cell has a move"),
     ],
 )

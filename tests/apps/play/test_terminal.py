@@ -11,7 +11,6 @@ import pytest
 from rich.console import Console
 
 from muzero_jax.apps.commands import play
-from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
 from muzero_jax.apps.play import solo, terminal
 from muzero_jax.apps.play.position import BLACK, WHITE, opening_of
 from muzero_jax.games.catalogue import make_notation
@@ -112,27 +111,6 @@ def test_taking_back_throws_no_other_dice_and_a_new_game_does():
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "flags, says",
-    [
-        ("--run {run} --time-per-move 0", "--time-per-move"),
-        ("--run {run} --colour green", "--colour"),
-        ("--run {run} --board-size 5", "leave the board size out"),
-        ("--run {run}/nothing", "config.json"),
-        ("", "--agent NAME (2048, backgammon,"),
-        ("--run {run} --agent hex_5x5", "--run and --agent"),
-        ("--run {run} --tree {run}/none/tree.svg", "cannot write --tree"),
-        ("--run {run} --tree x.svg --moves z9", "--moves: z9 is move 1"),
-        ("--run {run} --tree x.svg --web", "choose one of --engine, --web, --tree and --film"),
-    ],
-)
-def test_a_mistake_is_one_sentence_and_exit_code_2(untrained_run, capsys, monkeypatch, tmp_path, flags, says):
-    monkeypatch.chdir(tmp_path)
-    assert report_errors(play.main, flags.format(run=untrained_run).split()) == EXIT_ERROR
-    error = capsys.readouterr().err
-    assert says in error and error.count("\n") == 1 and not list(tmp_path.iterdir())
 
 
 def test_the_command_draws_a_tree_and_a_film_of_any_position(untrained_run, tmp_path):

@@ -19,7 +19,6 @@ from muzero_jax.apps.evaluation.arena import Arena
 from muzero_jax.apps.sources import offline
 from muzero_jax.apps.start import Ready
 from muzero_jax.run import metrics, program
-from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import restore_replay
@@ -96,9 +95,7 @@ def test_a_chunk_plays_nothing_and_stores_nothing_but_fresh_targets(chunk):
 
 def test_every_iteration_of_a_chunk_learns(chunk):
     np.testing.assert_array_equal(chunk.metrics["train/updates"], [2, 2])
-    assert chunk.after.learner.num_updates == chunk.before.learner.num_updates + 4
     assert int(chunk.after.iteration) == int(chunk.before.iteration) + 2
-    assert (chunk.metrics["train/loss"] > 0).all() and np.isfinite(chunk.metrics["train/loss"]).all()
     before, after = (jax.tree.leaves(state.learner.params) for state in (chunk.before, chunk.after))
     assert any((x != y).any() for x, y in zip(before, after, strict=True))
 
@@ -110,11 +107,9 @@ def test_a_runs_buffer_decides_the_sizes_and_the_discount(source, tmp_path):
     other = replace(
         CONFIG, self_play=SelfPlayConfig(), replay=ReplayConfig(min_frames=9), network=NetworkConfig(width=32)
     )
-    config = offline.fit_to_source(offline.begin(replace(other, offline=str(source))), 2)
+    config = validate(offline.fit_to_source(offline.begin(replace(other, offline=str(source))), 2))
     assert (config.self_play.num_envs, config.self_play.rollout_length, config.replay.replay_length) == (8, 4, 32)
     assert config.reanalyze_fraction == 1.0 and config.network.width == 32
-    assert config.iterations_to_learn == 1 and config.frames_to_learn == config.window_length
-    validate(config)
     configs.save(replace(CONFIG, targets=replace(CONFIG.targets, discount=0.9)), tmp_path)
     assert offline_config(tmp_path).targets.discount == 0.9
 
@@ -135,7 +130,6 @@ def open_source(config):
     "refuse, says",
     [
         (lambda c: offline.fit_to_source(replace(c, env="connect_four"), 2), "leave --env out"),
-        (lambda c: offline.check(Session(autotune=True)), "--autotune"),
         (lambda c: check_resumable(c, CONFIG), "leave --offline out"),
         (lambda c: open_source(replace(c, model="rules")), "--replay.reanalyze-fraction 0"),
         (

@@ -179,23 +179,6 @@ def test_ranges_and_lists_of_ones_own_reach_the_trials(trained, tmp_path):
     assert len({config.optimiser.learning_rate for config, _ in trained.runs}) == 1
 
 
-@pytest.mark.parametrize(
-    "words, flag",
-    [
-        (["--env", "hex", "--board-size", "4"], "trials are equal in frames"),
-        ([*HEX, "--run-dir", "x"], "--run-dir"),
-        ([*HEX, "--vary", "network.width"], "network.width has no range"),
-        ([*HEX, "--vary", "env", "a.py", "b.py"], "--vary env"),
-        ([*HEX, "--study", str(ROOT / "docs")], "holds no study"),
-    ],
-)
-def test_a_mistake_is_one_sentence(words, flag, trained, monkeypatch, tmp_path, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert report_errors(tune.main, words) == 2 and trained.runs == list(tmp_path.iterdir()) == []
-    printed = capsys.readouterr().err
-    assert flag in printed and printed.count("\n") == 1
-
-
 TINY = (
     "--env tic_tac_toe --minutes 0.02 --trials 2 --seeds 0 --metric mcts:2 --network.width 16 --devices 1 "
     "--self-play.num-envs 16 --self-play.rollout-length 4 --replay.replay-length 32 --replay.min-frames 12 "
