@@ -29,8 +29,13 @@ LOADERS = {
     "onnx": (export_onnx.main, "WHAT --out DIR/onnx"),
     "init-from": (train.main, f"{NEW} --init-from WHAT"),
     "seeds": (train.main, f"{NEW} --seeds 2 --overwrite --init-from WHAT"),
+    "resume": (train.main, "--resume --run-dir WHAT"),
+    "offline": (train.main, "--offline WHAT --run-dir DIR/new"),
+    "config": (train.main, "--config WHAT/config.json --run-dir DIR/new"),
 }
-"""Commands that load the agent of a run or of a file."""
+"""Commands that load the agent, the games or the settings of a run."""
+OF_AN_AGENT = "match", "play", "init-from"
+"""Those that load an agent from a file as well."""
 MADE_BY_A_STRANGER = "network", "game"
 
 
@@ -87,33 +92,24 @@ def refusal(main, text, capsys, **places):
 
 
 @pytest.mark.parametrize("way", LOADERS)
-def test_no_command_runs_the_code_of_a_strangers_run(way, run, saved_run, code, mark, tmp_path, capsys):
+def test_no_command_runs_the_code_of_a_strangers_run(way, run, config, saved_run, code, mark, tmp_path, capsys):
+    if way == "offline" and config.network.file:
+        pytest.skip("games alone are read, and the network is the new run's own")
     error = refusal(*LOADERS[way], capsys, WHAT=run, OWN=saved_run, DIR=tmp_path)
     assert f"would run the Python file {code}" in error and "read it, then add --trust-code" in error
     assert not mark.exists()
     assert not list((tmp_path / "new").glob("*/config.json")), "and no run begins"
 
 
-@pytest.mark.parametrize("way", ["match", "play", "init-from"])
-def test_a_strangers_agent_runs_no_code_until_it_is_trusted(way, agent, code, mark, tmp_path, capsys):
+@pytest.mark.parametrize(
+    "way, source", [*((way, "agent") for way in OF_AN_AGENT), ("resume", "run"), ("config", "run")]
+)
+def test_code_is_run_once_it_is_trusted(way, source, run, agent, code, mark, tmp_path, capsys):
     main, text = LOADERS[way]
-    places = {"WHAT": f"agent:{agent}", "DIR": tmp_path}
+    places = {"WHAT": run if source == "run" else f"agent:{agent}", "DIR": tmp_path}
     assert f"would run the Python file {code}" in refusal(main, text, capsys, **places)
     assert not mark.exists()
     refusal(main, f"{text} --trust-code", capsys, **places)  # for what is in the file, once it has run
-    assert mark.exists()
-
-
-@pytest.mark.parametrize(
-    "flags", ["--resume --run-dir WHAT", "--offline WHAT --run-dir DIR", "--config WHAT/config.json"]
-)
-def test_training_goes_on_with_no_strangers_run_until_it_is_trusted(flags, run, config, code, mark, tmp_path, capsys):
-    if "--offline" in flags and config.network.file:
-        pytest.skip("games alone are read, and the network is the new run's own")
-    places = {"WHAT": run, "DIR": tmp_path / "new"}
-    assert f"would run the Python file {code}" in refusal(train.main, flags, capsys, **places)
-    assert not mark.exists()
-    refusal(train.main, f"{flags} --trust-code", capsys, **places)
     assert mark.exists()
 
 

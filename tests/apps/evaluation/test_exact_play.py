@@ -2,19 +2,21 @@
 
 import functools
 import random
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.apps.evaluation import exhaustive, positions
+from muzero_jax.apps.evaluation import exhaustive, openings, positions
 from muzero_jax.apps.evaluation.exact_play import connect_four_solver, hex_solver, solved
 from muzero_jax.apps.evaluation.exact_play.solved import make_oracle
 from muzero_jax.apps.evaluation.player import Player, random_player
+from muzero_jax.apps.evaluation.players import Agent
 from muzero_jax.games.catalogue import find
 from muzero_jax.games.environment import make_environment
-from tests.reference import exact_play
+from tests.reference import exact_play, tiny_run
 from tests.reference import tic_tac_toe as rules
 from tests.reference.nim import best_actions, make_nim
 
@@ -132,3 +134,44 @@ def test_nim_is_won_by_whoever_leaves_a_multiple_of_four():
     assert both["wins"] == first.wins + second.wins and both["positions"] == first.positions + second.positions
     assert (both["losses_as_first"], both["losses_as_second"]) == (0, second.losses) and both["draws"] == 0
     assert both["score"] == both["wins"] / both["games"] == both["wins"] / (both["wins"] + both["losses"])
+
+
+# --- opening values of Hex: they are those of the player who moved, and the swap is gone ------------------------------
+
+
+@pytest.mark.parametrize("size", openings.WINS)
+def test_the_tables_are_whole_and_look_the_same_after_a_half_turn(size):
+    wins = openings.WINS[size]
+    assert wins.shape == (size, size) and {3: 5, 4: 4, 5: 13, 6: 24, 7: 27}[size] == wins.sum()
+    np.testing.assert_array_equal(wins, wins[::-1, ::-1])
+
+
+def test_perfect_play_agrees_with_the_table():
+    """Our own solver on 3x3: after a winning first move the other player, who cannot swap, loses."""
+    environment = make_environment("hex", board_size=3)
+    first_stones = openings.opening_positions(environment)
+    legal = np.asarray(first_stones.legal_action_mask)
+    assert (legal[:, :9] == ~np.eye(9, dtype=bool)).all() and not legal[:, 9].any()
+    seen = np.asarray(environment.roots(first_stones).observation)
+    best = [max(hex_solver.make_oracle(3).action_values(position).values()) for position in seen]
+    np.testing.assert_array_equal(np.reshape(best, (3, 3)) < 0, openings.WINS[3])
+
+
+class Solver(Agent):
+    """Its search knows which first moves of 3x3 win, and gives them the value `params` for who makes them."""
+
+    def search(self, num_simulations=None, *, true_rules=False):
+        def search(params, key, asked):
+            stone = asked.observation[..., :2].any(-1).reshape(-1, 9).argmax(1)
+            won = jnp.asarray(openings.WINS[3].ravel())[stone]
+            return SimpleNamespace(value=jnp.where(won, -params, params))
+
+        return search
+
+
+def test_the_command_says_what_the_search_says_from_the_movers_side():
+    environment = make_environment("hex", board_size=3)
+    agent = Solver(*tiny_run.agent()._replace(environment=environment, params=jnp.float32(0.5), name="the solver"))
+    result = openings.examine(agent)
+    assert (result["size"], result["num_simulations"], result["right"], result["solved"]) == (3, 2, 9, 9)
+    np.testing.assert_array_equal(result["values"], np.where(openings.WINS[3], 0.5, -0.5))

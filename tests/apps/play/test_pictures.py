@@ -1,4 +1,4 @@
-"""Boards as SVG: what is drawn where, what an overlay writes over it, what a click names; pictures and films."""
+"""Pictures as people see them: boards with what an overlay writes and what a click names, films, search trees."""
 
 import functools
 import re
@@ -8,14 +8,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.apps.play import board_picture, boards, film, overlay, shapes
+from muzero_jax.apps.play import board_picture, boards, film, overlay, shapes, tree_picture, tree_view
 from muzero_jax.apps.play.position import opening_of
 from muzero_jax.apps.play.thinking import Analysis
 from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.environment import environment_of
 from muzero_jax.games.own_game import load_environment
+from muzero_jax.search.tree import Tree
 from tests.reference.drop import DROP
-from tests.reference.play import notation, opening, played
+from tests.reference.play import fake_thinker, notation, opening, played
+
+# --- boards -----------------------------------------------------------------------------------------------------------
 
 SVG = "{http://www.w3.org/2000/svg}"
 of_chance = functools.cache(lambda name: opening_of(load_environment(name), seed=5))
@@ -27,12 +30,6 @@ def moves_of(position):
 
 def board(position, notes=overlay.NOTHING, seat=None):
     return board_picture.board_of(position, moves_of(position), notes, seat)
-
-
-def own(game, **fields):
-    """The opening of a game of one's own."""
-    game = game._replace(**fields)
-    return opening_of(environment_of(game)._replace(game=game))
 
 
 def elements(svg, selector):
@@ -109,14 +106,6 @@ def test_shares_and_values_stand_on_their_cells_the_largest_strongest():
     assert (len(elements(values, "note good")), len(elements(values, "note bad"))) == (1, 1)
 
 
-def test_moves_of_two_squares_are_arrows_the_four_strongest_and_the_agents_own():
-    position = opening("gardner_chess")
-    legal = position.legal_actions()
-    notes = overlay.of_shares({action: 0.3 - 0.05 * rank for rank, action in enumerate(legal[:6])}, legal[5])
-    svg = board(position, notes).above()
-    assert len(elements(svg, "path.arrow")) == 5 and len(elements(svg, "path.arrow of-choice")) == 1
-
-
 def test_moves_without_a_cell_are_written_below_and_those_that_are_alike_once():
     policy = np.zeros(17)
     policy[5], policy[16] = 0.75, 0.25
@@ -142,7 +131,8 @@ def test_moves_without_a_cell_are_written_below_and_those_that_are_alike_once():
     ],
 )
 def test_a_click_names_the_one_action_of_a_cell_or_column(page, location, clicked):
-    drawn = board(own(DROP, view=DROP.view._replace(page=page)))
+    game = DROP._replace(view=DROP.view._replace(page=page))
+    drawn = board(opening_of(environment_of(game)._replace(game=game)))
     drawn.location = boards.action_cells(page, (2, 3), np.array(location))
     assert [drawn.clicked.get(cell) for cell in drawn.every] == clicked
 
@@ -182,3 +172,107 @@ def test_a_long_game_is_shown_at_as_many_moves_as_asked(monkeypatch):
     svg = film.film(first_legal, of_chance("2048"), moves_of(of_chance("2048")), most_pictures=5).svg
     points = [int(text.split()[0].replace(",", "")) for text in texts(svg, "title")[:-1]]
     assert len(points) == 5 and points[0] == 0 and points == sorted(points)
+
+
+# --- search trees -----------------------------------------------------------------------------------------------------
+
+NUM_ACTIONS = 9
+# parent, action, visits of that edge, q, prior; node i + 1 is edge i. Below b2 (4), the model dreams that 4 is free.
+EDGES = [
+    (0, 4, 6, 0.5, 0.3),
+    (0, 0, 3, -0.25, 0.4),
+    (0, 8, 1, 0.0, 0.1),
+    (1, 0, 3, 0.125, 0.6),
+    (1, 4, 2, -1.0, 0.2),
+    (5, 1, 1, 0.75, 0.2),
+    (2, 1, 1, 0.5, 0.5),
+]
+
+
+def hand_made_tree():
+    """A tree of ten simulations; the second game of the batch is empty."""
+    num_nodes = len(EDGES) + 1
+    per_action = {name: np.zeros((num_nodes, 2, NUM_ACTIONS)) for name in ("visits", "q", "prior", "children")}
+    for child, (parent, action, *numbers) in enumerate(EDGES, 1):
+        for name, number in zip(per_action, [*numbers, child], strict=True):
+            per_action[name][parent, 0, action] = number
+    per_node = np.zeros((num_nodes, 2))
+    per_node[0] = 0.375
+    return Tree(
+        **{name: array if name != "children" else array.astype(int) for name, array in per_action.items()},
+        **dict.fromkeys(("raw_value", "value", "count", "reward", "discount"), per_node),
+        **dict.fromkeys(("parent", "action"), per_node.astype(int)),
+        embedding=None,
+    )
+
+
+def new():
+    return opening("tic_tac_toe"), notation("tic_tac_toe")
+
+
+def outline(branch):
+    """A tree as nested (name or action, visits)."""
+    return (branch.text or branch.action, branch.visits, [outline(child) for child in branch.children])
+
+
+def whole(best=4, depth=9, width=9, **limits):
+    return tree_view.branches(hand_made_tree(), best, depth=depth, width=width, **limits)
+
+
+def test_a_trees_branches_come_with_their_numbers_the_most_visited_first():
+    root = whole()
+    assert outline(root) == (-1, 10, [(4, 6, [(0, 3, []), (4, 2, [(1, 1, [])])]), (0, 3, [(1, 1, [])]), (8, 1, [])])
+    assert (root.q, root.children[1].q, root.children[1].prior) == (0.375, -0.25, 0.4)
+    tree = hand_made_tree()
+    root = tree_view.branches(tree._replace(q=tree.q * 8, value=tree.value * 8), 4, depth=9, width=9)
+    assert (root.q, [child.q for child in root.children]) == (1.0, [1.0, -1.0, 0.0]), "no more than a win"
+
+
+def test_limits_cut_and_what_was_cut_is_counted():
+    root = whole(depth=1, width=2)
+    assert outline(root) == (-1, 10, [(4, 6, []), (0, 3, [])])
+    assert (root.hidden, root.children[0].hidden, root.children[1].hidden) == (1, 2, 1)
+
+
+def test_the_best_line_starts_with_the_searchs_choice_even_if_others_were_visited_more():
+    root = whole(best=0, width=2)
+    assert [child.action for child in root.children] == [0, 4]
+    assert [child.is_best for child in root.children] == [True, False]
+    assert root.children[0].children[0].is_best and not root.children[1].children[0].is_best
+
+
+def test_moves_are_named_as_players_write_them_and_forbidden_ones_are_marked():
+    root = tree_view.named(whole(), opening("tic_tac_toe").play(2), notation("tic_tac_toe"))
+    best = root.children[0]
+    assert outline(best) == ("b2", 6, [("a1", 3, []), ("#4", 2, [("#1", 1, [])])])
+    assert [child.is_legal for child in best.children] == [True, False] and not best.children[1].children[0].is_legal
+
+
+def test_lines_have_the_legal_moves_that_the_search_expects_and_one_move_where_chance_may_act():
+    position, moves = new()
+    limits = {"width": 9, "length": 9, "most": 1.0}
+    found = tree_view.expected(hand_made_tree(), 4, position, moves, **limits)
+    assert [[branch.text for branch in line] for line in found] == [["b2", "a1"], ["a1", "b1"], ["c3"]]
+    found = tree_view.expected(hand_made_tree(), 4, position._replace(dice=0), moves, **limits)
+    assert [[branch.text for branch in line] for line in found] == [["b2"], ["a1"], ["c3"]]
+
+
+def analysis(tree):
+    policy = np.full(NUM_ACTIONS, 1 / 9)
+    return Analysis(4, policy, 0.25, policy, 0.0, 10, 0.1, tree)
+
+
+def test_the_picture_has_a_box_a_move_and_the_board_that_was_searched(tmp_path):
+    picture = tree_picture.of_analysis(analysis(hand_made_tree()), *new())
+    written = ["".join(text.itertext()) for text in ElementTree.fromstring(picture.svg).iter(SVG + "text")]
+    assert "plays b2 after 10 simulations, value +0.25" in written[0]
+    for text in ("root", "b2", "N 6", "Q +0.50P 30%", "Q -0.25P 40%", "#4", "11%"):
+        assert text in written, text
+    assert len(elements(picture.svg, "box best")) == 3  # the root, b2, a1
+    assert len(elements(picture.svg, "box dreamt")) == 2
+    picture.save(tmp_path / "tree.svg")
+    assert (tmp_path / "tree.svg").read_text(encoding="utf-8") == picture.svg
+    small = tree_picture.of_analysis(analysis(hand_made_tree()), *new(), depth=1, width=1).svg
+    assert len(elements(small, "box")) == 2 and "+2" in small
+    with pytest.raises(ValueError, match="search keeps none"):
+        tree_picture.picture(fake_thinker(), *new())
