@@ -151,20 +151,13 @@ def moved(change) -> Environment:
     return HEAP._replace(move=lambda state, action, key=None: change(HEAP.move(state, action, key), state))
 
 
-def afresh(step, before):
-    fresh = HEAP.init(jax.random.key(0))
-    return step._replace(state=jax.tree.map(lambda new, old: jnp.where(step.is_last, new, old), fresh, step.state))
-
-
 ENVIRONMENTS = {
     "reward is -1, but the state's rewards say 1": moved(lambda step, _: step._replace(reward=-step.reward)),
     "it must be negative": moved(lambda step, _: step._replace(discount=-step.discount)),
     "discount 0, .* is_last is False": moved(lambda step, _: step._replace(discount=0 * step.discount)),
     r"reward, .* but is float32\[2\]": moved(lambda step, _: step._replace(reward=step.state.rewards)),
-    "is_last of a move is True, but its state says False": moved(afresh),
     "environment.discount is 1.0, but a move has -1": HEAP._replace(discount=1.0),
     "observe or legal differs": HEAP._replace(observe=lambda state: state.observation + 1),
-    r"observe gives must be float32\[2\]": HEAP._replace(observation_shape=(2,)),
     r"legal gives must be bool\[2\]": HEAP._replace(legal=lambda state: state.legal_action_mask * 1.0),
 }
 
@@ -187,19 +180,8 @@ def altered(move_of_game=None, **functions):
     return PIG._replace(chance=changed, move=move_of_game or chance.make_move(changed))
 
 
-def of_another_player(state, action):
-    after = LISTED.move(state, action)
-    return after._replace(state=after.state._replace(current_player=1 - state.current_player))
-
-
-def silent(state, action, key):
-    return PIG.move(state, action, key)._replace(outcome=None)
-
-
 CHANCES = {
     "sum to 1.5": altered(probabilities=lambda state: jnp.full(3, 0.5)),
-    "belongs to another player": altered(move=of_another_player),
-    "Step.outcome": PIG._replace(move=silent),
     "an outcome that is possible": altered(PIG.move, probabilities=lambda state: jnp.array([0.0, 0.5, 0.5])),
     "move differs from chance": altered(PIG.move, resolve=lambda state, outcome: LISTED.resolve(state, 2 - outcome)),
 }
@@ -241,7 +223,6 @@ def twins(shape, num_actions):
     [
         ({}, None),
         ({"view": View(drop.squares, page="checkers")}, "view.page"),
-        ({"view": View(lambda state: [["."], [".", "X"]])}, "view.squares must"),
         ({"view": View(lambda state: 1 / 0)}, "view or notation raised ZeroDivisionError"),
         ({"notation": twins}, "the notation writes action 0 as 'left' and reads that as action 1"),
     ],

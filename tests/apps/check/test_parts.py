@@ -51,8 +51,6 @@ def one_size(output, *_):
 BREACHES = [
     (with_root(lambda out, *_: out._replace(policy_logits=out.policy_logits[:, 1:])), "policy_logits .* is .*3, 9"),
     (with_child(lambda out, *_: out._replace(reward_logits=out.reward_logits[:, 0])), "recurrent.*reward_logits"),
-    (with_root(lambda out, *_: out._replace(value_logits=out.value_logits.astype(jnp.bfloat16))), "is bfloat16"),
-    (with_root(lambda out, *_: tuple(out)), "initial_inference returns a tuple"),
     (MODEL._replace(init=lambda key: MODEL.init(key) | {"count": jnp.int32(0)}), "count must be float32.* is int32"),
     (MODEL._replace(reconstruct=lambda _, embedding: embedding), "reconstruct"),
     (MODEL._replace(scalar_loss=lambda logits, target: jnp.sum(target)), "scalar_loss"),
@@ -102,7 +100,6 @@ def without_count(learner, batch, progress, **bound):
     [
         ({"terms": None}, "reading the terms raised TypeError"),
         ({"terms": (ZEROS, ZEROS)}, "terms holds two losses called mine"),
-        ({"make_search": lambda *_: lambda params, key, roots: None}, "the search with noise raised AttributeError"),
         ({"make_targets": lambda window, progress: window}, "make_targets raised AttributeError"),
         ({"terms": (Term("mine", lambda outputs, batch: jnp.zeros(()), 1.0),)}, "the loss mine: one number a window"),
         ({"update": without_count}, "update changes the shapes or the structure"),

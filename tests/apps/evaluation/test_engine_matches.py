@@ -29,7 +29,6 @@ from muzero_jax.games.game_files import read_games
 from tests.reference import engines as programs
 from tests.reference import tiny_run
 from tests.reference.games import environment_of
-from tests.reference.nim import make_nim
 from tests.reference.process import ROOT
 
 TIC_TAC_TOE = environment_of("tic_tac_toe")
@@ -88,15 +87,6 @@ def test_outcomes_by_hand(opening, first, second, lead, score, actions, illegal)
     assert (played.lead, played.score, [ply.action for ply in played.plies]) == (lead, score, actions)
     assert [ply.colour for ply in played.plies] == [turn % 2 for turn in range(len(actions))]
     assert played.illegal_actions == illegal
-
-
-def test_a_game_that_begins_after_an_opening_says_who_has_the_first_seat_and_a_colour_may_move_twice():
-    state = begun()
-    played = arbiter().play(state, [], [Script(3, 4), Script(0, 1, 2)], KEY, first=1 - int(state.current_player))
-    assert [ply.colour for ply in played.plies] == [1, 0, 1, 0, 1] and (played.lead, played.score) == (-1, "W+")
-    nim = make_nim(3, passes_turn=False)
-    played = Arbiter(nim).play(nim.init(KEY), [], [Script(0, 0, 0), Script()], KEY)
-    assert [ply.colour for ply in played.plies] == [0, 0, 0] and played.lead > 0
 
 
 def test_a_pass_that_is_forced_is_asked_of_nobody():

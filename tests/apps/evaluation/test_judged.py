@@ -165,15 +165,6 @@ def test_a_reward_predicted_too_early_is_a_false_win(columns):
     assert found["false_win_rate"][0] == found["reward_error_quiet"][0] == 1 / 4
 
 
-def test_policy_on_illegal_moves_is_counted_apart_from_drift_over_the_legal_ones():
-    """Legal are one stone and two; the prior has 1/4, 1/4 and 1/2 on three against 1/3 each."""
-    said, true, zeros = jnp.log(jnp.array([[1.0, 1.0, 2.0]])), jnp.zeros((1, 3)), jnp.zeros(1)
-    outputs = (NetworkOutput(zeros, zeros, zeros, logits) for logits in (said, true))
-    drift = fidelity.compare(MODEL, jnp.array([[True, True, False]]), *outputs)
-    np.testing.assert_allclose(drift["policy_drift"], 0, atol=1e-6)
-    np.testing.assert_allclose(drift["illegal_prior"], 0.5, atol=1e-6)
-
-
 def test_nodes_of_a_tree_are_judged_by_replaying_their_lines():
     """From 2 stones. Node 1: take one. Node 2, below it: take two of the one left, illegal. Node 3, below that: illegal
     too. Node 4: take both, which wins. Node 5: a move after that. Priors on illegal moves count in node 1 alone.

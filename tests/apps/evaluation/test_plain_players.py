@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from examples import pig
-from muzero_jax.apps.evaluation import expectimax, matches, rollout_mcts
-from muzero_jax.apps.evaluation.player import Player, random_player
+from muzero_jax.apps.evaluation import expectimax, rollout_mcts
 from muzero_jax.games import backgammon, game_2048
 from muzero_jax.games.environment import make_environment
 from muzero_jax.games.own_game import environment_from
@@ -211,17 +210,6 @@ def test_the_pip_count_player_bears_off_and_takes_a_win():
     actions = jax.jit(lambda states: player.act(None, jax.random.key(0), states))(states)
     assert np.asarray(states.legal_action_mask)[[0, 1], actions].all() and int(actions[1]) == 2 * 6 + 1
     assert float(backgammon.pip_lead(last)) == pytest.approx((15 - 1) / 1000)
-
-
-def test_matches_throw_dice(dice):
-    """Both seatings of an opening have dice of their own, and who holds after every roll loses to random."""
-    holder = Player("holder", lambda params, key, states: jnp.argmax(states.legal_action_mask, -1).astype(jnp.int32))
-    match = matches.match_in_pieces(dice, holder, random_player(dice), num_games=128, opening_plies=1)
-    games = match.begin(jax.random.key(0))
-    games = jax.jit(match.advance, static_argnums=4)(None, None, jax.random.key(0), games, 1000)
-    result, length = matches.summarise(games.result, stochastic=match.stochastic), np.asarray(games.result.length)
-    assert games.states.terminated.all() and result["illegal_actions"] == 0 and result["games"] == 128
-    assert result["score"] < 0.45 and (length[0] != length[1]).mean() > 0.5
 
 
 def test_rollout_mcts_throws_dice(dice):

@@ -108,23 +108,6 @@ def test_an_agent_whose_network_fits_every_board_plays_on_another(tmp_path):
 # --- tournaments ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "specs, sentence",
-    [
-        (["A"], "two players or more"),
-        (["random", "mcts:5"], "needs a run directory"),
-        (["A", "A/"], "twice"),  # as a shell completes it
-        (["A", "B"], "different games"),
-    ],
-)
-def test_tournaments_that_cannot_be_are_refused(runs, specs, sentence):
-    hex_3x3 = tiny_run.agent()._replace(config=replace(tiny_run.CONFIG, env="hex", board_size=3))
-    load = {runs[0]: agents.load_agent, runs[1]: lambda run: hex_3x3}
-    with pytest.raises(ValueError, match=sentence):
-        named = (spec.replace("A", runs[0]).replace("B", runs[1]) for spec in specs)
-        tournament.enter(tuple(named), lambda run: load[str(run)](run))
-
-
 @pytest.fixture
 def made(monkeypatch):
     """What was compiled, of matches that `random` loses 1 : 3 and that all others draw."""

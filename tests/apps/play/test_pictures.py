@@ -4,7 +4,6 @@ import functools
 import re
 from xml.etree import ElementTree
 
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -75,22 +74,6 @@ def test_stones_stand_in_their_cells_and_the_last_one_is_ringed():
 def test_every_board_has_its_pieces_and_marks(name, moves, classes):
     svg = board(played(name, moves)).above()
     assert {class_: len(elements(svg, class_)) for class_ in classes} == classes
-
-
-def test_checkers_lie_where_each_side_counts_them_and_played_dice_are_pale():
-    position = of_chance("backgammon")
-    svg = board(position).above()
-    assert len(elements(svg, "stone red")) == len(elements(svg, "stone blue")) == 15
-    once = position.play(position.legal_actions()[0])
-    assert (len(elements(svg, "die played")), len(elements(board(once).above(), "die played"))) == (0, 1)
-    state = position.state.replace(_board=jnp.zeros(28, jnp.int32).at[23].set(9).at[26].set(6).at[0].set(-15))
-    stacked = position.new(state)
-    cells = ["".join(board(stacked, seat=seat).cells()) for seat in (0, 1)]
-    first, second = (dict(re.findall(r'data-cell="([^"]+)"[^>]*aria-label="([^"]+)"', text)) for text in cells)
-    assert first["1"] == "point 1, 9 of X" and second["24"] == "point 24, 9 of X"
-    assert first["off"] == second["their off"] == "X&#x27;s home, 6 of X"
-    (nine,) = [e for e in elements(board(stacked).above(), "count") if e.text == "9"]
-    assert place(nine)[0] == 12, "point 1 is the last on the right, beside the homes"
 
 
 # --- overlays ---------------------------------------------------------------------------------------------------------
@@ -246,15 +229,6 @@ def test_moves_are_named_as_players_write_them_and_forbidden_ones_are_marked():
     best = root.children[0]
     assert outline(best) == ("b2", 6, [("a1", 3, []), ("#4", 2, [("#1", 1, [])])])
     assert [child.is_legal for child in best.children] == [True, False] and not best.children[1].children[0].is_legal
-
-
-def test_lines_have_the_legal_moves_that_the_search_expects_and_one_move_where_chance_may_act():
-    position, moves = new()
-    limits = {"width": 9, "length": 9, "most": 1.0}
-    found = tree_view.expected(hand_made_tree(), 4, position, moves, **limits)
-    assert [[branch.text for branch in line] for line in found] == [["b2", "a1"], ["a1", "b1"], ["c3"]]
-    found = tree_view.expected(hand_made_tree(), 4, position._replace(dice=0), moves, **limits)
-    assert [[branch.text for branch in line] for line in found] == [["b2"], ["a1"], ["c3"]]
 
 
 def analysis(tree):

@@ -34,15 +34,6 @@ def assert_same_view(one, other, colour):
 # --- turns and colours ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["connect_four", "othello", "hex"])
-def test_black_moves_first_and_owns_the_first_stone(name):
-    position = opening(name)
-    assert position.colour_to_move == BLACK
-    stones = drawn(position).count("X")
-    position = position.play(position.legal_actions()[0])
-    assert drawn(position).count("X") > stones and position.colour_to_move == WHITE
-
-
 def test_after_a_swap_white_owns_the_mirrored_stone_and_black_is_to_move():
     position = played("hex", "b:b3 w:swap-pieces")
     assert drawn(position) == "..../..O./..../...."  # c2: row and column of b3 exchanged
@@ -79,15 +70,6 @@ def test_any_game_of_hex_can_be_built_in_scan_order_also_when_it_is_won(seed):
             built = built.play(action, BLACK if cell == "X" else WHITE)
     assert built.is_over == game.is_over and built.winner == game.winner
     assert_same_view(built, game, game.colour_to_move)
-
-
-def test_a_swap_answers_the_first_move_of_a_game_and_no_other_stone():
-    assert played("hex", "b:b2").legal_action_mask(WHITE)[SWAP]
-    assert not played("hex", "b:b2").legal_action_mask(BLACK)[SWAP]
-    assert not played("hex", "w:b2").legal_action_mask(BLACK)[SWAP]
-    assert not played("hex", "b:b2 b:c3").legal_action_mask(WHITE)[SWAP]
-    with pytest.raises(IllegalMove):
-        played("hex", "b:b2 b:swap-pieces")
 
 
 def test_the_other_side_passes_where_a_colour_moves_twice():

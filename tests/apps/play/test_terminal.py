@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 from rich.console import Console
 
 from muzero_jax.apps.commands import play
@@ -70,16 +69,6 @@ def test_mistakes_are_said_and_the_game_goes_on():
     assert "illegal move; help lists what I understand" in text and text.count("invalid coordinate; help") == 2
     assert "there is nothing to take back" in text
     assert "Game over: O wins by resignation" in text and "the game is over; help" in text
-
-
-@pytest.mark.parametrize(
-    "name, first, second",
-    [("gardner_chess", "w White", "b black"), ("connect_four", "r red Red b black", "y yellow w white")],
-)
-def test_a_side_goes_by_its_name_its_initial_and_where_nothing_else_does_by_black_and_white(name, first, second):
-    """White moves first in chess."""
-    for colour, words in ((BLACK, first), (WHITE, second)):
-        assert {terminal.colour_of(word, opening(name)) for word in words.split()} == {colour}
 
 
 # --- a single-player game, and dice ---------------------------------------------------------------------------------
@@ -168,13 +157,6 @@ def test_a_click_is_your_move_and_the_agent_answers_on_the_drawing_of_the_page()
     assert moves(game) == [0, 4] and [cells[cell].disabled for cell in ((0, 0), (1, 1), (0, 1))] == [True, True, False]
     assert "It plays b2" in game.panel.line.value and "you are X" in game.panel.line.value
     assert game.panel.picture.value == board_picture.draw(game.position, game.notation).svg
-
-
-def test_the_agent_begins_where_you_are_second_and_new_exchanges_colours():
-    game = make_game(you=WHITE)
-    assert moves(game) == [4]
-    game.new()
-    assert game.you == BLACK and moves(game) == []
 
 
 def test_a_game_ends_with_its_result_and_takes_no_more():

@@ -12,8 +12,6 @@ import pytest
 import muzero_jax
 from muzero_jax import agent as agents
 from muzero_jax import algorithm as algorithms
-from muzero_jax.apps.evaluation import exhaustive, fidelity, matches, oracle_evaluation
-from muzero_jax.apps.evaluation.player import random_player
 from muzero_jax.apps.play import thinking
 from muzero_jax.apps.play.position import new_game
 from muzero_jax.apps.play.trained_agent import TrainedAgent
@@ -141,18 +139,3 @@ def test_an_agent_for_one_judges_states_and_its_environment_takes_the_key_that_c
     assert state.terminated and 0 <= reward <= 1
     with pytest.raises(ValueError, match="the game is over"):
         climber.act(state)
-
-
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda agent, player: matches.match_in_pieces(agent.environment, player, player, num_games=2, opening_plies=0),
-        lambda agent, player: exhaustive.examine(agent.environment, player, None),
-        lambda agent, player: fidelity.examine(agent, num_positions=1, unroll_steps=1, seed=0),
-        lambda agent, player: oracle_evaluation.examine(agent, [], num_positions=1, seed=0),
-        lambda agent, player: new_game(agent.environment),
-    ],
-)
-def test_what_needs_two_players_is_refused(climber, ask):
-    with pytest.raises(ValueError, match="single-player game"):
-        ask(climber.agent, random_player(climber.agent.environment))
