@@ -125,9 +125,11 @@ MISTAKES = {
     "evaluate tournament RUN": "two players or more",
     "evaluate tournament RUN RUN/": "twice",
     "evaluate tournament random mcts:5": "needs a run directory",
-    "evaluate match --run RUN --sgf here/games": "--sgf",
     "evaluate oracle --run RUN --player gtp:true": "plays only matches",
     "evaluate oracle --run RUN --budgets 4 --num-simulations 4": "not both",
+    "evaluate compare no/run": "no/run",
+    "evaluate compare RUN": "was measured yet",
+    "evaluate compare TOLD/seed0 --plot a.txt": "must end in .png",
     "play --run RUN --time-per-move 0": "--time-per-move",
     "play --run RUN --colour green": "--colour",
     "play --run RUN --board-size 5": "leave the board size out",
@@ -287,9 +289,3 @@ def test_what_is_typed_again_means_the_same():
     for field in fields_of(Config):
         text = {bool: False}.get(field.kind, ["1", "2"] if str(field.kind).startswith("tuple") else "text")
         assert parser.split(parser.typed_again({field.name: text}), Config) == {field.name: text}
-
-
-@pytest.mark.parametrize("line", ["stray", "--resume runs/x", "--minutes 3 4", "--minutes", "--no-minutes"])
-def test_a_word_that_belongs_to_no_flag_is_refused(line):
-    with pytest.raises(ValueError):
-        parser.split(line.split(), Config, Session)

@@ -2,10 +2,7 @@
 `--offline`.
 """
 
-import json
 import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -98,30 +95,3 @@ def test_a_script_takes_the_same_way_in_as_the_command(began, games, saved_run, 
         train.main([*words, *WINDOWS])
         by_script, by_command = began[-2:]
         assert by_script == by_command and by_script[0].offline == str(source)
-
-
-TINY = (
-    "--network.width 16 --search.num-simulations 4 --optimiser.updates-per-iteration 2 --max-iterations 4 "
-    "--evaluation.interval-minutes 0 --evaluation.final-games 4 --evaluation.num-simulations 2 "
-    "--evaluation.mcts-simulations 1"
-).split()
-
-
-@pytest.mark.slow
-def test_a_tiny_run_learns_from_a_file_goes_on_and_plays(games, tmp_path):
-    """The real commands: train, resume without the file, evaluate."""
-
-    def run(script, *arguments):
-        words = [sys.executable, f"experiments/{script}.py", *map(str, arguments)]
-        result = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
-        assert result.returncode == 0, result.stderr
-        return result.stdout
-
-    run_dir = tmp_path / "run"
-    output = run("train", "--offline", games, "--env", "tic_tac_toe", "--run-dir", run_dir, *WINDOWS, *TINY)
-    assert "learning from 2 games with 14 moves" in output and "frames" not in output.split("Work")[1]
-    games.unlink()
-    run("train", "--resume", "--run-dir", run_dir, "--max-iterations", 8, "--devices", 2)
-    assert json.loads((run_dir / "summary.json").read_text())["totals"]["updates"] == 16
-    match = run("evaluate", "match", "--run", run_dir, "--games", 4, "--num-simulations", 2, "--json")
-    assert json.loads(match)["games"] == 4

@@ -3,22 +3,16 @@
 A mistake in the file is one sentence, before anything is compiled or made.
 """
 
-import json
 from pathlib import Path
 
-import jax
-import numpy as np
 import pytest
 
-import muzero_jax
 from muzero_jax import presets
 from muzero_jax.apps import start
 from muzero_jax.apps.commands.command_line import EXIT_ERROR
-from muzero_jax.run.metrics import read_records
 from muzero_jax.run.run import Result
-from muzero_jax.storage import config as configs
 from muzero_jax.storage.validation import validate
-from tests.reference.training import command, quiet
+from tests.reference.training import command, quiet, settled
 
 FROM = "from tests.apps.check.test_environment import"
 NETWORK = Path(__file__).parents[3] / "examples" / "transformer.py"
@@ -95,6 +89,12 @@ def test_turns_that_alternated_are_said_to_be_taken_so_unless_they_are_learned(b
     assert ("add --network.predict-discount" in output) == is_said and "doubt" not in output and not error
 
 
+def test_a_network_is_named_by_a_path_that_holds_in_every_folder(monkeypatch, tmp_path):
+    monkeypatch.chdir(NETWORK.parent)
+    config = settled(*TINY, "--network", NETWORK.name, *OPTIONS).config
+    assert (config.network.file, config.network.options) == (str(NETWORK), ("width=16", "depth=1"))
+
+
 # --- settings for a game of which nothing is known --------------------------------------------------------------------
 
 BOARD = f"""
@@ -112,8 +112,8 @@ class make(Heap):
     "text, network, targets",
     [
         (f"{FROM} Heap as make", ("mlp", 1.0), (8, 1.0, (100,))),  # half more than five single stones
-        (BOARD, ("tower", 10.0), (8, 1.0, (100,))),
-        # Long games learn from bootstrapped values and meet no rollouts.
+        # Long games, and those that a tower plays, learn from bootstrapped values and meet no rollouts.
+        (BOARD, ("tower", 10.0), (32, 0.95, ())),
         (f"{FROM} Endless as make", ("mlp", 1.0), (32, 0.95, ())),
     ],
 )
@@ -122,27 +122,3 @@ def test_a_game_without_a_preset_has_settings_by_what_it_shows(tmp_path, text, n
     config = validate(presets.preset(str(tmp_path / "mine.py"), None))
     assert (config.network.kind, config.optimiser.reconstruction_weight) == network
     assert (config.targets.td_steps, config.targets.td_lambda, config.evaluation.mcts_simulations) == targets
-
-
-# --- a run ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.slow  # notebook 07 trains a network of its own in CI
-def test_a_network_of_ones_own_trains_plays_and_goes_on_from_anywhere(tmp_path, monkeypatch, capsys):
-    """Its file is named by a path that holds in one folder alone."""
-    run_dir = tmp_path / "own"
-    monkeypatch.chdir(NETWORK.parent)
-    assert command(*TINY, "--run-dir", run_dir, "--network", NETWORK.name, *OPTIONS) == 0
-    config = configs.load(run_dir)
-    assert (config.network.file, config.network.options) == (str(NETWORK), ("width=16", "depth=1"))
-    assert json.loads((run_dir / "summary.json").read_text())["iteration"] == 2
-    losses = [record["train/loss"] for record in read_records(run_dir) if "train/loss" in record]
-    assert losses and np.isfinite(losses).all()
-
-    monkeypatch.chdir(tmp_path)
-    agent = muzero_jax.load(run_dir)
-    assert agent.iteration == 2 and 0 <= agent.act(agent.environment.init(jax.random.key(0))) < 9
-    assert command("--resume", "--run-dir", run_dir, "--devices", 2, "--max-iterations", 3) == 0
-    assert json.loads((run_dir / "summary.json").read_text())["iteration"] == 3
-    assert command("--resume", "--run-dir", run_dir, "--network.options", "width=32") == EXIT_ERROR
-    assert "made with --network.options" in capsys.readouterr().err

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from muzero_jax.apps.commands import evaluate
-from muzero_jax.apps.study import comparison, learning_curves, live_plot
+from muzero_jax.apps.study import comparison, learning_curves
 from tests.reference import told_runs
 from tests.reference.told_runs import HEX, tell
 
@@ -98,25 +98,6 @@ def test_a_curve_is_interpolated_and_goes_as_far_as_the_shortest_of_its_runs(tmp
     assert learning_curves.curve(points, "random", "minutes") is None
 
 
-LEARNED = {"iteration": 2, "time/minutes": 0.1, "train/loss": 2.0, "train/policy_loss": 1.5}
-EVALUATED = {"iteration": 4, "time/minutes": 0.2, "train/loss": 1.0, "eval/random": 0.75, "eval/elo": 20.0}
-
-
-def test_a_live_plot_holds_all_records_and_draws_every_few_seconds_but_an_evaluation_at_once(monkeypatch):
-    shown, clock = [], iter([100.0, 100.0, 101.0, 101.5, 106.0, 106.0])
-    monkeypatch.setattr(live_plot.time, "monotonic", lambda: next(clock))
-    plot = live_plot.LivePlot(shown.append, seconds=5.0)
-    plot.on_metrics(LEARNED)  # draws at 100
-    plot.on_metrics(EVALUATED)  # 101: too soon
-    assert len(shown) == 1
-    plot.on_evaluation(EVALUATED)  # draws at 101.5
-    plot.on_metrics(LEARNED)  # 106: not yet 5 s
-    assert len(shown) == 2 and len(plot.records) == 3
-    scores, losses = ({line.get_label(): line.get_xydata().tolist() for line in axes.lines} for axes in shown[-1].axes)
-    assert scores["random"] == [[0.2, 0.75]]
-    assert losses["total"] == [[0.1, 2.0], [0.2, 1.0]] and losses["policy"] == [[0.1, 1.5]]
-
-
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
@@ -127,21 +108,3 @@ def test_compare_prints_a_table_or_json_and_draws_and_names_runs_without_scores(
     assert "70.0%" in output and picture.stat().st_size > 5000 and str(silent) in error
     assert evaluate.main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rules"]["mcts:1000"]["mean"] == 0.8
-
-
-@pytest.mark.parametrize(
-    "words, says",
-    [
-        ("SILENT", "was measured yet in .*silent"),
-        ("RUN OTHER", "compare runs of one game"),
-        ("RUN --plot a.txt", "must end in .png"),
-        ("RUN --metric mcts:1000 --plot DIR/a.png", "not all runs have mcts:1000"),
-    ],
-)
-def test_what_cannot_be_compared_is_refused(runs, tmp_path, words, says):
-    places = {"RUN": runs[0], "DIR": tmp_path, "SILENT": tell(tmp_path / "silent", [])}
-    places["OTHER"] = tell(tmp_path / "other", [0.1], config=replace(HEX, env="tic_tac_toe", board_size=None))
-    for place, path in places.items():
-        words = words.replace(place, str(path))
-    with pytest.raises(ValueError, match=says):
-        evaluate.main(["compare", *words.split()])
