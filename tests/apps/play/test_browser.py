@@ -200,6 +200,7 @@ def test_a_chess_move_is_two_clicks_and_a_promotion_a_button(page):
         assert page.text("message") == "The rules do not allow a2a4 here."
         page.click("a2", "a3")
         assert page.label("a3") == "a3, white pawn, last move" and page.text("status") == "Black to move"
+        page.choose("you", "black")
         state, colour = site.game.position.game.read_fen("k4/4P/5/5/4K w - - 0 1")
         site.game.position = site.game.position.new(state, colour)
         page.choose("you", "both sides")

@@ -143,6 +143,7 @@ def test_only_this_machines_own_name_is_answered():
         ("POST", "/api/play", JSON, b'{"move": "a1", "colour": 0}', 400),
         ("POST", "/api/play", JSON, b'{"move": "' + b"a" * 20_000 + b'"}', 400),
         ("POST", "/api/analysis", JSON, b'{"num_simulations": 1000000000}', 400),
+        ("POST", "/api/new", JSON, [b"{}"], 400),  # in chunks, without a length
         ("POST", "/api/new", JSON | {"content-length": "-1"}, None, 400),
         ("POST", "/api/new", JSON | {"content-length": "9" * 5000}, None, 400),
         ("POST", "/api/new", {"content-type": "text/plain"}, None, 415),  # as a form of another site would

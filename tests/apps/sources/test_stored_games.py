@@ -79,12 +79,18 @@ def test_moves_are_read_in_the_games_notation_in_sgf_and_as_numbers():
     np.testing.assert_array_equal(frames.action, FIRST_WINS * 2)
 
 
-def test_a_game_with_chance_is_refused_as_its_dice_would_fall_anew():
-    def move(state, action, key):
-        return environment().move(state, jnp.where(jax.random.bernoulli(key), action, 8 - action))
+def drawn_move(state, action, key):
+    return environment().move(state, jnp.where(jax.random.bernoulli(key), action, 8 - action))
 
+
+def drawn_init(key):
+    return environment().init(key).replace(rewards=jax.random.uniform(key, 2))
+
+
+@pytest.mark.parametrize("chance", [{"move": drawn_move}, {"init": drawn_init}])
+def test_a_game_with_chance_is_refused_as_its_dice_would_fall_anew(chance):
     with pytest.raises(ValueError, match="tic_tac_toe has chance"):
-        stored_games.play(environment()._replace(move=move), [game(*FIRST_WINS)], keeps_state=False)
+        stored_games.play(environment()._replace(**chance), [game(*FIRST_WINS)], keeps_state=False)
 
 
 @pytest.mark.parametrize(
