@@ -91,7 +91,6 @@ def test_the_other_side_passes_where_a_colour_moves_twice():
     "name, text",
     [
         ("hex", "b:b3 w:swap-pieces w:c1 b:d4 b:a1"),
-        ("connect_four", "b:d b:d w:d w:a"),
         ("othello", "b:d3 w:c3 w:e3 b:d2"),
         ("go_9x9", "b:A2 w:A1 b:B1 b:pass w:pass"),
     ],

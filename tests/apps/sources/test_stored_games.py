@@ -127,7 +127,7 @@ def numbered(lengths):
     return empty._replace(action=np.arange(total), reward=np.repeat(np.arange(len(lengths)), lengths), is_last=is_last)
 
 
-@pytest.mark.parametrize("lengths, columns", [([3, 5, 4, 2, 6], 2), ([4], 3), ([2] * 20, 4)])
+@pytest.mark.parametrize("lengths, columns", [([3, 5, 4, 2, 6], 2), ([4], 3)])
 def test_every_move_starts_a_window_and_no_window_runs_from_one_game_into_another(lengths, columns):
     window = 4
     shared = stored_games.assign_columns(lengths, columns)
