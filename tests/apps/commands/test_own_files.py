@@ -53,10 +53,8 @@ def begin(tmp_path, capsys, monkeypatch):
 @pytest.mark.parametrize(
     "flag, text, flags, says",
     [
-        ("--env", "x = 1", [], "defines no function make"),
         ("--env", "import no_such_package", [], "mine.py:1)"),
         ("--env", f"{FROM} AsksInPython as make", [], "jnp.where"),
-        ("--network", "import nothing_like_it", [], "ModuleNotFoundError"),
         ("--network", "def make_model(environment, support): return 3", [], "must return a muzero_jax.types.Model"),
         ("--network", GOOD, ["--network.options", "widht=3"], "'widht'"),
         ("--network", GOOD, ["--network.width", "32"], "--network.options width="),

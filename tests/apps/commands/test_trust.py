@@ -6,18 +6,14 @@ from dataclasses import replace
 import pytest
 
 import muzero_jax
-from muzero_jax.apps import start
 from muzero_jax.apps.commands import evaluate, play, train
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
-from muzero_jax.own import trust
 from muzero_jax.run import compilation_cache
-from muzero_jax.run.run import Result
 from muzero_jax.storage import agent_file
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.config_groups import NetworkConfig
 from scripts import export_agent, export_onnx
 from tests.reference import tiny_run
-from tests.reference.training import settled
 
 NEW = "--env tic_tac_toe --network.width 16 --frames 1 --run-dir DIR/new"
 LOADERS = {
@@ -121,32 +117,3 @@ def test_python_runs_no_strangers_code_until_told_to(run, agent, code, mark):
     with pytest.raises(ValueError, match=r"strong\.py"):
         muzero_jax.load(run, trust_code=True)
     assert mark.exists()
-
-
-def test_a_file_that_a_flag_of_this_call_names_is_no_strangers(run, config, code, monkeypatch):
-    """The user moved their network, and says where it lies."""
-    monkeypatch.setattr(start, "train", lambda *arguments: Result({}, interrupted=True))
-    flag = "--network" if config.network.file else "--env"
-    assert settled("--resume", "--run-dir", run, flag, code).config.own_files == (str(code),)
-
-
-def test_the_card_of_an_agent_is_not_its_network(tmp_path, mark, capsys):
-    """Headings of markdown are comments of Python, so a card may be a program."""
-    card = tmp_path / "strong.md"
-    card.write_text(f"# Strong\n\nopen({str(mark)!r}, 'w').close()\n")
-    config = replace(tiny_run.CONFIG, network=NetworkConfig(file=str(card)))
-    agent_file.save(tmp_path / "strong.safetensors", config, {}, iteration=1)
-    text = f"match --run {tmp_path / 'strong.safetensors'} --trust-code"
-    assert "strong.md as code, but it is no Python file" in refusal(evaluate.main, text, capsys)
-    text = f"--env tic_tac_toe --frames 1 --network {card} --run-dir {tmp_path / 'new'}"
-    assert "must be a Python file (.py)" in refusal(train.main, text, capsys)
-    assert not mark.exists()
-
-
-def test_who_trained_with_a_file_needs_no_flag_until_it_changes(run, code, mark, capsys):
-    trust.note([str(code)])
-    text = f"match --run {run}"
-    assert "would run" not in refusal(evaluate.main, text, capsys)
-    assert mark.exists()
-    code.write_text("x = 1\n")
-    assert f"{code} has changed since you trained with it" in refusal(evaluate.main, text, capsys)

@@ -149,16 +149,6 @@ def test_what_hexgui_shows_of_the_agent():
     assert value == "search +0.040 (4 simulations), network +0.250" and variation == "b2 d4 c4 b4 a4 d3"
 
 
-def test_time_commands_choose_the_budget():
-    engine = session("hex", thinker=fake_thinker(most_simulations=32))
-    talk(engine, "time_settings 3600 0 0")
-    assert "(32 simulations)" in talk(engine, "muzero-value")[0]
-    talk(engine, "time_left b 0 0\ntime_left w 3000 10")
-    assert "(32 simulations)" not in talk(engine, "muzero-value")[0]
-    assert talk(engine, "genmove w\ntime_settings 0 0 0") == ["a1", ""]
-    assert "(4 simulations)" in talk(engine, "muzero-value")[0]
-
-
 def test_a_clock_shares_main_time_out_and_then_gives_each_stone_its_share_of_a_period():
     clock = gtp.Clock()
     assert clock.allot(0) is None

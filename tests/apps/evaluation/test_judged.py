@@ -42,11 +42,6 @@ def test_sampled_positions_are_distinct_undecided_late_enough_and_the_same_for_t
     np.testing.assert_array_equal(first.observation, again.observation)
 
 
-def test_positions_are_counted_by_value_and_by_whether_a_move_can_be_a_mistake():
-    counts = {"positions": 4, "from_own_play": 1, "won": 2, "drawn": 1, "lost": 1, "can_err": 2, "can_win_and_err": 1}
-    assert oracle_evaluation.describe(SOLVED) == counts
-
-
 @pytest.mark.parametrize(
     "action, value, expected",
     [

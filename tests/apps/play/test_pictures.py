@@ -211,12 +211,6 @@ def test_a_trees_branches_come_with_their_numbers_the_most_visited_first():
     assert (root.q, [child.q for child in root.children]) == (1.0, [1.0, -1.0, 0.0]), "no more than a win"
 
 
-def test_limits_cut_and_what_was_cut_is_counted():
-    root = whole(depth=1, width=2)
-    assert outline(root) == (-1, 10, [(4, 6, []), (0, 3, [])])
-    assert (root.hidden, root.children[0].hidden, root.children[1].hidden) == (1, 2, 1)
-
-
 def test_the_best_line_starts_with_the_searchs_choice_even_if_others_were_visited_more():
     root = whole(best=0, width=2)
     assert [child.action for child in root.children] == [0, 4]
