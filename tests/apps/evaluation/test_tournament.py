@@ -73,15 +73,6 @@ def test_an_agents_search_plays_legal_moves_without_noise(true_rules):
     np.testing.assert_array_equal(act(WEIGHTS, jax.random.key(0), states), [8, 8])
 
 
-def test_a_loaded_agent_has_the_saved_weights_and_the_budget_asked_for_as_a_run_and_as_a_file(saved_run, tmp_path):
-    agent = agents.load_agent(saved_run)
-    file = tmp_path / "mine.safetensors"
-    agent_file.save(file, agent.config, agent.params, iteration=agent.iteration)
-    for loaded in (agent, agents.load_agent(Path(f"agent:{file}"))):
-        tiny_run.assert_same(loaded.params, WEIGHTS)
-        assert (loaded.iteration, loaded.config, loaded.num_simulations) == (6, tiny_run.CONFIG, 2)
-
-
 def tiny_hex(kind, folder):
     """An agent in a file, untrained, for Hex 3x3."""
     network = replace(tiny_run.CONFIG.network, kind=kind, num_bins=2)

@@ -138,21 +138,15 @@ def test_only_this_machines_own_name_is_answered():
     "method, path, headers, body, status",
     [
         ("POST", "/api/play", JSON, b"[" * 9000, 400),
-        ("POST", "/api/play", JSON, b"\xff\xfe", 400),
         ("POST", "/api/play", JSON, b'{"move": "a1", "ply": ' + b"9" * 5000 + b"}", 400),
-        ("POST", "/api/play", JSON, b'{"move": "a1", "colour": 0}', 400),
         ("POST", "/api/play", JSON, b'{"move": "' + b"a" * 20_000 + b'"}', 400),
         ("POST", "/api/analysis", JSON, b'{"num_simulations": 1000000000}', 400),
         ("POST", "/api/new", JSON, [b"{}"], 400),  # in chunks, without a length
-        ("POST", "/api/new", JSON | {"content-length": "-1"}, None, 400),
         ("POST", "/api/new", JSON | {"content-length": "9" * 5000}, None, 400),
         ("POST", "/api/new", {"content-type": "text/plain"}, None, 415),  # as a form of another site would
-        ("POST", "/api/resign", JSON, None, 404),
         ("POST", "/app.js", {}, None, 405),
-        ("GET", "/api/play", {}, None, 404),
         ("GET", "/../web_server.py", {}, None, 404),
         ("GET", "/%00%ff" + "x" * 5000, {}, None, 404),
-        ("GET", "/nowhere", {"host": "127.0.0.1:8000@example.org"}, None, 400),
         ("GET", "/tree.svg", {}, None, 400),  # before any search
     ],
 )
