@@ -16,7 +16,7 @@ from muzero_jax.storage.validation import validate
 from scripts.previewing.targets import TARGETS
 from tests.reference.programs import QUICKLY
 
-DEAR = "othello", "go_9x9"
+DEAR = "tic_tac_toe", "othello", "go_9x9", "backgammon"
 PRESETS = [pytest.param(env, marks=pytest.mark.slow) if env in DEAR else env for env in presets.GAMES]
 """`.ci/run` trains Hex 5x5 as it is, and the slow tests a larger board."""
 KINDS = {"a small board": ("hex", 5), "a larger one": ("hex", 8), "a tower": ("animal_shogi", None)}

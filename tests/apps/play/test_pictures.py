@@ -68,7 +68,6 @@ def test_stones_stand_in_their_cells_and_the_last_one_is_ringed():
         ("connect_four", "b:d w:d", {"stone red": 1, "stone yellow": 1, "last": 1}),
         ("connect_four", "b:a w:b b:a w:b b:a w:b b:a", {"circle.won": 4}),
         ("hex", "b:b3 w:swap-pieces", {"stone black": 0, "stone white": 1, "last": 1}),
-        ("gardner_chess", "b:a2a3", {"piece white": 10, "piece black": 10, "path.last": 2}),
     ],
 )
 def test_every_board_has_its_pieces_and_marks(name, moves, classes):
@@ -121,7 +120,6 @@ def test_a_click_names_the_one_action_of_a_cell_or_column(page, location, clicke
 
 
 def test_two_clicks_name_a_move_by_the_cells_of_either_side():
-    assert board(opening("gardner_chess")).paths()["a2a3"] == ("a2", "a3")
     position = of_chance("backgammon")
     move = moves_of(position).write(position.state, position.legal_actions()[-1])
     start, end = move.split("/")
