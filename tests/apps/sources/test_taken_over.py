@@ -35,7 +35,7 @@ GAMES = "a1 a2 b1 b2 c1\na1 a2 b1 b2 c3 c2\n0 1 2 4 3 5 7 6 8 1/2-1/2\n"
 
 @pytest.fixture(scope="module")
 def source(tmp_path_factory):
-    """The folder of the tiny run."""
+    """The folder of the tiny run after three chunks: its buffer holds 24 of 32 frames of each game."""
     run_dir = tmp_path_factory.mktemp("runs") / "source"
     state = tiny_run.make_init()()
     for _ in range(3):
