@@ -193,6 +193,22 @@ def test_with_exact_values_at_its_leaves_it_finds_the_value_of_every_position_of
     np.testing.assert_allclose(values, [2 * exact[place] - 1 for place in places], atol=1e-5)
 
 
+def test_outcomes_count_by_their_probabilities(dice):
+    """A loaded die, after 2 points of this turn: the sum over its faces is written out."""
+    shares = jnp.array([0.5, 0.3, 0.2])
+    loaded = dice.chance._replace(probabilities=lambda state: shares)
+    ask = jax.jit(
+        functools.partial(expectimax.action_values, loaded, lambda state: 0.01 * state.gain), static_argnums=0
+    )
+    state = pig.position(jnp.array([1, 4]), jnp.int32(2), jnp.int32(0))
+    after = loaded.move(state, jnp.int32(pig.ROLL))
+    expected = 0.0
+    for face in range(pig.FACES):
+        then = loaded.resolve(after.state, jnp.int32(face))
+        expected += float(shares[face] * (then.reward + then.discount * ask(1, then.state).max()))
+    assert float(ask(2, state)[pig.ROLL]) == pytest.approx(expected, abs=1e-6) and abs(expected) > 0.001
+
+
 def test_depth_one_of_2048_adds_the_gain_to_the_worth_of_the_afterstate():
     chance = make_environment("2048").chance
     state = position_2048((2, 2, 0, 0), NOTHING, NOTHING, NOTHING)

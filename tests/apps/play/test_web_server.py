@@ -82,9 +82,9 @@ def test_a_finished_game_takes_no_move_but_can_be_taken_back():
     assert (state["result"], state["legal"], state["winning_cells"]) == ("X wins", [], [[0, 0], [0, 1], [0, 2]])
     for order, fields in (("play", {"move": "c3"}), ("agent-move", {}), ("analysis", {})):
         assert error(post(client, order, **fields)).startswith("the game is over")
-    assert post(client, "undo", colour=0).json()["moves"] == ["a1", "a2", "b1", "b2"]
-    assert post(client, "undo", colour=1).json()["moves"] == ["a1", "a2", "b1"]
-    assert post(client, "undo").json()["moves"] == ["a1", "a2"]
+    assert post(client, "undo", colour=1).json()["moves"] == ["a1", "a2", "b1"], "the other side's answer goes too"
+    assert post(client, "undo", colour=0).json()["moves"] == ["a1", "a2"]
+    assert post(client, "undo").json()["moves"] == ["a1"]
     assert error(post(new(), "undo", colour=1)) == "there is nothing to take back"
 
 
