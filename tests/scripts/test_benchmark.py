@@ -16,7 +16,7 @@ from muzero_jax.storage.config_groups import NetworkConfig
 from scripts import benchmark, hardware_report
 from scripts.benchmarks import chapters, day, plain, programs, report, suites, timing
 from scripts.benchmarks.timing import Effort, Sample, Variant
-from tests.apps.commands.test_shown_commands import complaint
+from tests.apps.commands.test_pages import complaint
 from tests.reference import tiny_run
 
 NETWORK = NetworkConfig(kind="mlp", width=8, num_blocks=0, num_bins=3, compute_dtype="float32")
