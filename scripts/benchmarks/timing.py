@@ -2,8 +2,8 @@
 
 A shared machine drifts by tens of percent within a minute, so a figure of its own says little, and a ratio of two means
 something only if both saw the same minute. Spreads are interquartile ranges, which one interrupted round does not
-widen. Before each sample the threads of the one before come to rest: NumPy's OpenBLAS was seen to spin for 105 ms after
-a product, which doubled the time of XLA's next program. Calls that are not counted then wake the sample's own threads.
+widen. Before each sample the threads of the one before come to rest, and calls that are not counted then wake the
+sample's own.
 """
 
 import time
@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 
 import jax
 
-PAUSE_SECONDS = 0.03
-"""Longer than the ticks in which a process's time is counted (up to 10 ms)."""
-MAX_PAUSES = 10
+PAUSE_SECONDS = 0.12
+"""NumPy's OpenBLAS was seen to spin for 105 ms after a product, which doubled the time of XLA's next program."""
 LONG_SECONDS = 0.25
 """Seconds of one call from which on it needs no warm-up: threads wake up in a few hundredths."""
 
@@ -68,17 +67,9 @@ def in_turn(variants: Mapping[str, Variant], effort: Effort) -> dict[str, list[f
 
 def _sample(variant: Variant, seconds: float) -> float:
     """The mean of the calls that begin within so many seconds, at least one, after as many that do not count."""
-    _wait_until_idle()
+    time.sleep(PAUSE_SECONDS)
     first, *_ = _calls(variant, seconds)
     return first if first > LONG_SECONDS else fmean(_calls(variant, seconds))
-
-
-def _wait_until_idle() -> None:
-    for _ in range(MAX_PAUSES):
-        used = time.process_time()
-        time.sleep(PAUSE_SECONDS)
-        if time.process_time() - used <= PAUSE_SECONDS / 4:
-            return
 
 
 def _calls(variant: Variant, seconds: float) -> list[float]:

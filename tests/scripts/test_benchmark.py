@@ -33,6 +33,7 @@ def noise_params(model):
 @pytest.fixture(autouse=True)
 def quick_params(monkeypatch):
     monkeypatch.setattr(programs, "noisy_params", noise_params)
+    monkeypatch.setattr(timing, "PAUSE_SECONDS", 0.0)
 
 
 # --- timing and telling -----------------------------------------------------------------------------------------------
