@@ -184,22 +184,18 @@ def frames(config: Config) -> int:
 
 
 def host_driven_self_play(config: Config) -> Variant:
-    """The same moves driven from Python: one compiled search and step a move, everything brought to the host."""
+    """The same moves driven from Python: one compiled search and step of all games a call, brought to the host."""
     algorithm = algorithms.make(config)
     bound = {"environment": algorithm.environment, "search": algorithm.search(noise=True), "length": 1}
     play = jax.jit(partial(self_plays.rollout, **bound))
     params, key = noisy_params(algorithm.model), jax.random.key(3)
     actor, _ = random_play(algorithm.environment, config.self_play.num_envs, 3)
 
-    def run():
-        nonlocal actor
-        moves = []
-        for move in range(config.self_play.rollout_length):
-            actor, transition = play(params, actor, jax.random.fold_in(key, move))
-            moves.append(jax.device_get(transition))
-        return jax.tree.map(lambda *leaves: np.concatenate(leaves), *moves)
+    def move(actor):
+        actor, moves = play(params, actor, key)
+        return actor, jax.device_get(moves)
 
-    return Variant(run, frames(config))
+    return Variant(going_on(move, actor), config.self_play.num_envs)
 
 
 def python_self_play(config: Config) -> Variant:

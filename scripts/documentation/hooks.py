@@ -37,24 +37,17 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     return _LINK.sub(lambda link: leave(link, folder, repository()), markdown)
 
 
-def in_site(path: Path) -> Path | None:
-    """The page of the site, as a file in docs/, that shows a file or folder of the repository; None if none does."""
-    if path.parent == NOTEBOOKS and path.suffix == ".ipynb":
-        return DOCS / "notebooks" / f"{path.stem}.md"
-    if path.is_relative_to(DOCS):
-        return path / "README.md" if (path / "README.md").exists() else path
-    return None
-
-
 def leave(link: re.Match[str], folder: Path, address: str) -> str:
     """A link of a page in `folder`: to a page of the site, or, if there is none, to the repository; else text."""
     text, target, heading = link[1], link[2], link[3] or ""
     path = (folder / target).resolve()
-    if (there := in_site(path)) is not None:
-        here = DOCS / "notebooks" if folder == NOTEBOOKS else folder
-        return f"[{text}]({os.path.relpath(there, here)}{heading})"
     if not path.exists():
         _log.warning("%s links to %s, which does not exist", folder, target)
+    if path.suffix == ".ipynb":
+        path = DOCS / "notebooks" / f"{path.stem}.md"  # which `pages` makes
+    if path.is_relative_to(DOCS):
+        here = DOCS / "notebooks" if folder == NOTEBOOKS else folder
+        return f"[{text}]({os.path.relpath(path, here)}{heading})"
     name = str(path.relative_to(ROOT))
     if address:
         return f"[{text}]({address}/blob/HEAD/{name}{heading})"
