@@ -235,7 +235,11 @@ def test_a_frame_in_our_replay_is_bits_and_the_policy():
 
 @pytest.mark.slow  # half a minute
 def test_a_report_has_every_chapter_and_plot_and_is_not_written_over(tmp_path, monkeypatch):
+    """With one of two CPU devices in the place of an accelerator."""
+    dtypes_of, (first, second) = chapters.dtypes_of, jax.devices("cpu")[:2]
     monkeypatch.setattr(chapters, "EFFORT", ONCE)
+    monkeypatch.setattr(chapters, "find_devices", lambda: {"JAX GPU": first, "JAX CPU": second})
+    monkeypatch.setattr(chapters, "dtypes_of", lambda *given, larger: dtypes_of(*given, larger=not larger))
     monkeypatch.setattr(chapters, "networks", lambda: {"a network": replace(TINY, env="hex", board_size=3)})
     first_case = next(suites.search(quick=True))
     monkeypatch.setattr(suites, "search", lambda quick: iter([first_case]))
@@ -245,7 +249,8 @@ def test_a_report_has_every_chapter_and_plot_and_is_not_written_over(tmp_path, m
         "Hardware and versions, Matrix product, The MuZero network by batch size, Precision, Crossover, "
         "Transfers between host and device, Search, Memory"
     )
-    assert text.splitlines()[-1].startswith("Measured in ")
+    assert len(re.findall(r"^\| (?:matrix product \(n\)|a network) \| JAX CPU \| JAX GPU \|", text, re.MULTILINE)) == 2
+    assert "| a network | JAX CPU | JAX with copies | " in text and text.splitlines()[-1].startswith("Measured in ")
     plots = re.findall(r"\((report-.*\.png)\)", text)
     assert len(plots) == 3 and all((tmp_path / name).stat().st_size > 1000 for name in plots)
     assert report_errors(hardware_report.main, ["--out", str(tmp_path)]) == 2
