@@ -33,7 +33,7 @@ def read_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.add_argument("--quick", action="store_true", help="fewer cases and rounds; gpu: sizes for a CPU")
     parser.add_argument("--out", type=Path, help="also write the JSON to this file, after every case or part")
-    parser.add_argument("--minutes", type=float, default=25.0, help="of all parts of suite gpu together")
+    parser.add_argument("--minutes", type=float, default=day.MINUTES, help="of all parts of suite gpu together")
     parser.add_argument(
         "--compare", type=Path, help="an older report; ratios that are worse beyond the spread are named, with status 1"
     )

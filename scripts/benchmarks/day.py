@@ -20,33 +20,35 @@ from muzero_jax.storage import run_directory
 from scripts.benchmarks.report import ROOT, Record
 
 MINUTES = 25
+"""Of all parts together, unless somebody asks for others."""
 SHORT = (
     "experiments/train.py --env hex --board-size 5 --evaluation.interval-minutes 0 --evaluation.final-games 2 "
-    "--evaluation.mcts-simulations 1 --replay.min-frames 1 --no-tensorboard --run-dir {out} --minutes 0.15"
+    "--evaluation.mcts-simulations 1 --replay.min-frames 1 --no-tensorboard --run-dir {out}"
 )
-"""A training that learns as soon as there is a window, and hardly evaluates; the rest of its minute is compilation."""
+"""A training that learns as soon as there is a window, and hardly evaluates."""
 ENDING = 20.0
 """Seconds that a process gets to end in order."""
 
 
-def parts(*, quick: bool) -> dict[str, tuple[float, str]]:
-    """By name: of all `MINUTES` its own, and the command, of which {out} is the file or folder of its results.
+def parts(minutes: float, *, quick: bool) -> dict[str, tuple[float, str]]:
+    """By name: its share of the minutes, and the command, of which {out} is the file or folder of its results.
 
     With `quick` for a CPU, with a 16th of the games and a smaller board.
     """
-    base, board_size = (32, 5) if quick else (512, 9)
+    (base, board_size), one = (32, 5) if quick else (512, 9), minutes / MINUTES
 
     def games(times: int, flags: str) -> tuple[float, str]:
-        return 1, f"{SHORT} --self-play.num-envs {base * times} --optimiser.batch-size {base * times} {flags}"
+        sizes = f"--self-play.num-envs {base * times} --optimiser.batch-size {base * times}"
+        return one, f"{SHORT} --minutes {0.15 * one:.3f} {sizes} {flags}"  # the rest is compilation
 
     def suite(name: str) -> tuple[float, str]:
-        return 1, f"scripts/benchmark.py --suite {name} --quick --out {{out}}.json"
+        return one, f"scripts/benchmark.py --suite {name} --quick --out {{out}}.json"
 
     training = f"experiments/train.py --env hex --board-size {board_size} --evaluation.final-games 64 --profile"
     return {
         "passes": games(1, "--search.engine passes"),
         "search": suite("search"),
-        "training": (11.5, f"{training} --run-dir {{out}} --minutes 8"),
+        "training": (11.5 * one, f"{training} --run-dir {{out}} --minutes {8 * one:.3f}"),
         "passes, games x 16": games(16, "--search.engine passes"),
         "own": games(1, "--search.engine own"),
         "own, games x 16": games(16, "--search.engine own"),
@@ -56,7 +58,7 @@ def parts(*, quick: bool) -> dict[str, tuple[float, str]]:
         "float32": games(16, "--search.engine passes --network.compute-dtype float32"),
         "self-play": suite("self-play"),
         "learner": suite("learner"),
-        "hardware": (2.5, "scripts/hardware_report.py --quick --out {out}"),
+        "hardware": (2.5 * one, "scripts/hardware_report.py --quick --out {out}"),
     }
 
 
@@ -68,8 +70,8 @@ def measure(out: Path, minutes: float, *, quick: bool, say: Callable[[str], None
     folder.mkdir(parents=True)
     # `results` is empty, because nothing here is compared: each part of a suite has a report of its own.
     record: Record = {"quick": quick, "results": [], "parts": []}
-    for name, (share, command) in parts(quick=quick).items():
-        seconds, path = 60 * minutes * share / MINUTES, folder / name.replace(" ", "-").replace(",", "")
+    for name, (share, command) in parts(minutes, quick=quick).items():
+        seconds, path = 60 * share, folder / name.replace(" ", "-").replace(",", "")
         say(f"{name}: up to {seconds:.0f} s")
         words = [sys.executable, *shlex.split(command.format(out=path))]
         record["parts"].append(

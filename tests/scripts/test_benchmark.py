@@ -141,9 +141,10 @@ def test_the_day_shares_its_minutes_among_commands_with_flags_that_exist(monkeyp
 
     monkeypatch.setattr(day, "attempt", attempt)
     assert benchmark.main(["--suite", "gpu", "--minutes", "50", "--out", str(tmp_path / "day.json")]) == 0
-    parts = day.parts(quick=False)
+    parts = day.parts(50.0, quick=False)
     assert [part["name"] for part in json.loads((tmp_path / "day.json").read_text())["parts"]] == list(parts)
     assert sum(asked.values()) == 50 * 60 and asked["training"] == 23 * 60
+    assert "--minutes 16.000" in parts["training"][1]
 
 
 def test_a_part_that_takes_too_long_is_stopped_and_one_that_fails_is_named(tmp_path):
