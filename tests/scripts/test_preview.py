@@ -68,7 +68,10 @@ HloModule jit_chunk, is_scheduled=true, entry_computation_layout={(f32[8,4]{1,0}
 
 %learn (l: f32[8,4]) -> f32[8,4] {
   %l = f32[8,4]{1,0} parameter(0)
-  %sum = f32[8,4]{1,0} all-reduce-start(%l), replica_groups={{0,1}}, to_apply=%add
+  %strip = f32[1,4]{1,0} parameter(1)
+  %at = s32[] constant(2)
+  %put = f32[8,4]{1,0} dynamic-update-slice(%l, %strip, %at, %at)
+  %sum = f32[8,4]{1,0} all-reduce-start(%put), replica_groups={{0,1}}, to_apply=%add
   ROOT %done = f32[8,4]{1,0} all-reduce-done(%sum)
 }
 
@@ -96,9 +99,9 @@ def test_kernels_and_bytes_of_an_iteration_are_those_of_all_turns():
     # A product's room to work in is not moved.
     turn = Work(kernels=1 + 5 * down.kernels, size=3 * ARRAY + 5 * down.size)
     assert program.work_of_iteration(HLO, 3, unknown_turns=5) == turn
-    # Without a loop of so many turns it is the whole program, with a comparison and the all-reduce of a branch.
-    compared, reduced = NUMBER + NUMBER + 1, ARRAY + ARRAY
-    whole = Work(kernels=2 + 3 * turn.kernels, size=compared + reduced + 3 * turn.size)
+    # Without a loop of so many turns it is the whole program, with a comparison, and of a branch a row and an all-reduce.
+    compared, put, reduced = NUMBER + NUMBER + 1, LINE + LINE, ARRAY + ARRAY
+    whole = Work(kernels=3 + 3 * turn.kernels, size=compared + put + reduced + 3 * turn.size)
     assert program.work_of_iteration(HLO, 2, unknown_turns=5) == whole
     assert preview.levels(16) == 4 and preview.levels(1) == 1
 
