@@ -99,7 +99,7 @@ def test_kernels_and_bytes_of_an_iteration_are_those_of_all_turns():
     # A product's room to work in is not moved.
     turn = Work(kernels=1 + 5 * down.kernels, size=3 * ARRAY + 5 * down.size)
     assert program.work_of_iteration(HLO, 3, unknown_turns=5) == turn
-    # Without a loop of so many turns it is the whole program, with a comparison, and of a branch a row and an all-reduce.
+    # Without a loop of so many turns it is the whole program: a comparison, and a branch with a row and an all-reduce.
     compared, put, reduced = NUMBER + NUMBER + 1, LINE + LINE, ARRAY + ARRAY
     whole = Work(kernels=3 + 3 * turn.kernels, size=compared + put + reduced + 3 * turn.size)
     assert program.work_of_iteration(HLO, 2, unknown_turns=5) == whole
