@@ -3,6 +3,7 @@
 import math
 import resource
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
@@ -25,7 +26,7 @@ from scripts.benchmarks.timing import Effort, Variant
 
 COPIES, NUMPY, HOST = "JAX with copies", "NumPy", "JAX CPU"
 DTYPES = ("float32", "bfloat16", "float16")
-EFFORT = Effort(rounds=5, seconds=0.05)
+EFFORT, LONG_SECONDS = Effort(rounds=5, seconds=0.05), 20.0
 Devices = dict[str, Any]
 """JAX's devices to compare, by the name that tables use; a run uses the first. With an accelerator there are two."""
 
@@ -63,7 +64,7 @@ def measure(about: dict[str, Any], *, quick: bool) -> Iterator[Section]:
     accelerator, chosen = len(found) > 1, dict([*networks().items()][: 1 if quick else None])
     yield hardware_section(about)
     sizes = (64, 128, 256, 512, 1024, 2048, 4096, *[8192] * accelerator)[::every]
-    products = records(products_of(found, sizes))
+    products = swept(products_of(found, sizes))
     yield Section(
         "Matrix product",
         "The product of two n x n float32 matrices (2 n^3 FLOPs) that lie on the device already, by n, at each "
@@ -72,7 +73,7 @@ def measure(about: dict[str, Any], *, quick: bool) -> Iterator[Section]:
         {"matrix product": products},
     )
     sizes = (1, 4, 16, 64, 256, 1024, 4096, *[16384] * accelerator)[::every]
-    inferences = {name: records(inferences_of(found, name, config, sizes)) for name, config in chosen.items()}
+    inferences = {name: swept(inferences_of(found, name, config, sizes)) for name, config in chosen.items()}
     yield Section(
         "The MuZero network by batch size",
         "One initial and one recurrent inference of a whole batch as one program, float32, inputs and parameters on "
@@ -82,7 +83,7 @@ def measure(about: dict[str, Any], *, quick: bool) -> Iterator[Section]:
     )
     yield precision_section(dtypes_of(first(found), chosen, larger=accelerator))
     yield crossover_section(found, {"matrix product (n)": products} | inferences)
-    transfers = records(transfers_of(first(found), tuple(2**power for power in (10, 14, 18, 22, 26))[::every]))
+    transfers = swept(transfers_of(first(found), tuple(2**power for power in (10, 14, 18, 22, 26))[::every]))
     yield Section(
         "Transfers between host and device",
         "Float32 arrays of so many bytes between NumPy and the device, each call with an array that was not moved "
@@ -95,14 +96,20 @@ def measure(about: dict[str, Any], *, quick: bool) -> Iterator[Section]:
         "Search",
         "Our search against mctx, against the network calls alone, and of one position against a tree of Python "
         "objects, of tic-tac-toe on one device. `scripts/benchmark.py --suite search` has larger ones.",
-        [rates_table([record]) for record in records(suites.search(quick=True))],
+        [rates_table([suites.measure(case, EFFORT)]) for case in suites.search(quick=True)],
     )
     yield memory_section(first(found), chosen)
 
 
-def records(cases: Iterable[Case]) -> list[Record]:
-    """What is measured of each case."""
-    return [suites.measure(case, EFFORT) for case in cases]
+def swept(cases: Iterable[Case]) -> list[Record]:
+    """What is measured at growing sizes, up to the first that takes long."""
+    found: list[Record] = []
+    for case in cases:
+        start = time.perf_counter()
+        found.append(suites.measure(case, EFFORT))
+        if time.perf_counter() - start > LONG_SECONDS:
+            break
+    return found
 
 
 def hardware_section(about: dict[str, Any]) -> Section:
@@ -240,7 +247,7 @@ def precision_section(cases: Iterable[Case]) -> Section:
     )
 
 
-def crossover_section(found: Devices, swept: dict[str, list[Record]]) -> Section:
+def crossover_section(found: Devices, measured: dict[str, list[Record]]) -> Section:
     """The chapter on crossovers, from the tables of earlier chapters; measures nothing itself."""
     there, *others = found
     pairs = [(HOST, there), (HOST, COPIES)] if others else [(NUMPY, there)]
@@ -250,7 +257,7 @@ def crossover_section(found: Devices, swept: dict[str, list[Record]]) -> Section
     )
     rows = [
         (what, one, other, report.crossover(of_one, one, other))
-        for what, of_one in swept.items()
+        for what, of_one in measured.items()
         for one, other in pairs
         if {one, other} <= of_one[0]["rates"].keys()
     ]
