@@ -47,7 +47,9 @@ def networks() -> dict[str, Config]:
     small, tower = presets.preset("hex", 5), replace(presets.tower("hex", num_bins=2), board_size=9)
     mlps = [replace(small, network=replace(small.network, kind="mlp", width=width)) for width in (128, 512)]
     return {
-        f"{c.network.kind} {c.network.width}x{c.network.num_blocks} of Hex {c.board_size}": computing(c, "float32")
+        f"{c.network.kind} {c.network.width}x{c.network.num_blocks}, {c.board_size}x{c.board_size}": computing(
+            c, "float32"
+        )
         for c in (*mlps, tower)
     }
 
@@ -76,8 +78,9 @@ def measure(about: dict[str, Any], *, quick: bool) -> Iterator[Section]:
     inferences = {name: swept(inferences_of(found, name, config, sizes)) for name, config in chosen.items()}
     yield Section(
         "The MuZero network by batch size",
-        "One initial and one recurrent inference of a whole batch as one program, float32, inputs and parameters on "
-        f"the device. *{COPIES}* begins and ends on the host: what playing a move costs.",
+        "One initial and one recurrent inference of a whole batch as one program, networks of Hex in float32, inputs "
+        f"and parameters on the device. *{COPIES}*, where there is an accelerator, begins and ends on the host: what "
+        "playing a move costs.",
         [rates_table(of_one) for of_one in inferences.values()],
         inferences,
     )

@@ -90,7 +90,7 @@ def write(file: Path, text: str, sections: Sequence[Section], end: str) -> None:
     for number, section in enumerate(sections, 1):
         parts += [f"## {number}. {section.title}", fill(section.text), *section.tables]
         for title, records in section.plots.items():
-            image = file.with_name(f"{file.stem}-{title.replace(' ', '-')}.png")
+            image = file.with_name(f"{file.stem}-{title.replace(',', '').replace(' ', '-')}.png")
             draw(image, title, records)
             parts.append(f"![{title}]({image.name})")
     write_whole(file, "\n\n".join(part for part in (*parts, end) if part) + "\n")
