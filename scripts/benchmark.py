@@ -10,7 +10,7 @@ import json
 import sys
 from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -18,8 +18,8 @@ from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.ops import devices
 from muzero_jax.own.files import check_writable, write_whole
 from scripts.benchmarks import day, report, timing
+from scripts.benchmarks.report import Record
 
-Record = dict[str, Any]
 SUITES = ("search", "self-play", "learner", "iteration", "ablation")
 EXIT_REGRESSION = 1
 TOLERANCE = 0.1
@@ -33,22 +33,11 @@ def read_arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.add_argument("--quick", action="store_true", help="fewer cases and rounds; gpu: sizes for a CPU")
     parser.add_argument("--out", type=Path, help="also write the JSON to this file, after every case or part")
-    parser.add_argument("--minutes", type=float, default=25.0, help="of all parts of suite gpu together")
+    parser.add_argument("--minutes", type=float, default=day.MINUTES, help="of all parts of suite gpu together")
     parser.add_argument(
         "--compare", type=Path, help="an older report; ratios that are worse beyond the spread are named, with status 1"
     )
     return parser.parse_args(arguments)
-
-
-def table(record: Record) -> str:
-    """The record as Markdown: rates by variant, then the ratios."""
-    note = f" ({record['note']})" if record.get("note") else ""
-    rows = [(n, report.three_digits(rate["median"]), f"{rate['spread']:.0%}") for n, rate in record["rates"].items()]
-    for ratio in record["ratios"]:
-        aim = f" (aim {ratio['aim']:g})" if ratio["aim"] is not None else ""
-        name = f"{ratio['numerator']} / {ratio['denominator']}"
-        rows.append((name, f"**{ratio['median']:.2f}x**{aim}", f"{ratio['spread']:.0%}"))
-    return f"**{record['suite']}**: {record['case']}{note}\n\n{report.table(('', record['unit'], 'spread'), rows)}\n"
 
 
 def promised(report: Record) -> dict[tuple, Record]:
@@ -92,7 +81,7 @@ def measure(names: tuple[str, ...], quick: bool, out: Path | None, tables: TextI
     new = {"machine": report.describe(sys.argv), "quick": quick, "results": results}
     for case in (case for name in names for case in suites.SUITES[name](quick)):
         results.append(suites.measure(case, timing.QUICK if quick else timing.FULL))
-        print(table(results[-1]), file=tables, flush=True)
+        print(report.rates_table(results[-1:]), end="\n\n", file=tables, flush=True)
         if out:
             write_whole(out, json.dumps(new, indent=2) + "\n")
     return new

@@ -68,9 +68,7 @@ def mean_params(agents: Sequence[Any]) -> Any:
 
     first, *others = agents
     for other in others:
-        games = other.config.env_name, first.config.env_name
-        found = f"it plays {games[0]}, not {games[1]}" if len(set(games)) > 1 else None
-        if found := found or misreading(other, first.config.network, shapes.describe(first.params)):
+        if found := misreading(other, first.config.network, shapes.describe(first.params)):
             raise ValueError(f"{other.name} has another network than {first.name}: {found}; a mean needs one network")
     return jax.tree.map(lambda *leaves: sum(leaves) / len(leaves), *(agent.params for agent in agents))
 

@@ -16,14 +16,6 @@ unset PYTHONPATH
 "$work/uv/bin/pip" install --quiet uv
 "$work/uv/bin/uv" venv --quiet --python "$python" "$VIRTUAL_ENV"
 "$work/uv/bin/uv" pip install --quiet --resolution "$resolution" -e ".[dev]"
-
-"$VIRTUAL_ENV/bin/python" - <<'END'
-import platform, re
-from importlib.metadata import requires, version
-
-named = [line for line in requires("muzero-jax") if "extra ==" not in line or "'dev'" in line]
-names = sorted({re.match(r"[\w.-]+", line)[0] for line in named})
-print(f"Python {platform.python_version()}", *(f"{name} {version(name)}" for name in names), sep=", ")
-END
+"$work/uv/bin/uv" pip freeze
 
 "$VIRTUAL_ENV/bin/pytest" -n 2 --dist loadfile -p no:cacheprovider "$@"

@@ -21,12 +21,11 @@ from muzero_jax.own.files import check_writable
 from scripts.benchmarks import report
 
 METHOD = (
-    "Every time is the median of seven repeats (at least five where they take long) and, in brackets, the range of "
-    "their middle half (interquartile range), after a warm-up that is not counted, each waited for until its result is "
-    "there. What a table compares was measured in turn, repeat by repeat, in one process; ratios are of medians. `-` "
-    "means not measured: a size that takes too long here. NumPy, whose threads spin while they wait for each other, "
-    "loses far more by other processes than JAX does: trust comparisons with it only where the load average is a "
-    "quarter of a core or less."
+    "Every rate and every ratio is the median of five rounds with, in brackets, half the interquartile range over the "
+    "median, after a warm-up that is not counted. What a table compares was measured in turn, round by round, in one "
+    "process, and ratios are taken round by round. NumPy, whose threads spin while they wait for each other, loses far "
+    "more by other processes than JAX does: trust comparisons with it only where the load average is a quarter of a "
+    "core or less."
 )
 
 

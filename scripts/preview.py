@@ -15,7 +15,7 @@ from contextlib import redirect_stdout
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -38,19 +38,10 @@ from muzero_jax.storage.config import Config
 from muzero_jax.storage.validation import validate
 from scripts.benchmarks import report
 from scripts.previewing import graphs, program
-from scripts.previewing.program import Loop
 from scripts.previewing.targets import TARGETS, Target
 
 Record = dict[str, Any]
 LIMITS = {"FLOPs": "compute-bound", "bytes": "memory-bound", "launches": "launch-bound"}
-
-
-class Work(NamedTuple):
-    """What some part of a program does."""
-
-    kernels: float
-    size: float  # bytes read and written
-    flops: float = 0.0
 
 
 def read_arguments(arguments: list[str]) -> tuple[argparse.Namespace, Config]:
@@ -93,11 +84,10 @@ def preview(config: Config, target: Target, num_devices: int, cuda: str, *, one_
         depth = levels(config.search.num_simulations)
         compiled, host = compile_for(traced.lower(), target, cuda, depth, Path(folder), one_graph=one_graph)
     held = memory.make_plan(abstract, compiled, copied_by_saves=False).parts
-    chunk = program.read(compiled.as_text())
-    loop = next((inner for inner in chunk.inner if inner.turns == ITERATIONS), chunk)._replace(name="iteration")
+    work = program.work_of_iteration(compiled.as_text(), ITERATIONS, depth)
     counted = sum(flops.count(traced.jaxpr, config.self_play.full_search_share)) / num_devices / ITERATIONS
-    done = work(loop, depth)._replace(flops=counted)
-    bounds, frames = seconds(done, host, target, dtype), config.self_play.num_envs * config.self_play.rollout_length
+    bounds = seconds(counted, work.size, host, target, dtype)
+    frames = config.self_play.num_envs * config.self_play.rollout_length
     return {
         "target": target.title,
         "devices": num_devices,
@@ -108,9 +98,7 @@ def preview(config: Config, target: Target, num_devices: int, cuda: str, *, one_
         "batch": config.optimiser.batch_size,
         "dtype": dtype,
         "levels": depth,
-        "loops": [{**one._asdict(), "inner": [inner.name for inner in one.inner]} for one in loop.walk()],
-        "per": {one.name: work(one, depth)._asdict() for one in reversed(list(loop.walk()))},
-        "iteration": done._asdict() | {"seconds": bounds},
+        "iteration": work._asdict() | {"flops": counted, "seconds": bounds},
         "host": host,
         "memory": held,
         "fits": sum(held.values()) <= target.available,
@@ -138,20 +126,11 @@ def levels(num_simulations: int) -> float:
     return max(1.0, math.log2(num_simulations))
 
 
-def work(loop: Loop, unknown_turns: float) -> Work:
-    """One turn of a loop with all turns of those within it."""
-    kernels, size = float(loop.kernels), float(loop.size)
-    for inner in loop.inner:
-        turns, of_one = unknown_turns if inner.turns is None else inner.turns, work(inner, unknown_turns)
-        kernels, size = kernels + turns * of_one.kernels, size + turns * of_one.size
-    return Work(kernels, size)
-
-
-def seconds(done: Work, host: Record, target: Target, dtype: str) -> dict[str, float]:
-    """The lower bounds by name."""
+def seconds(done: float, moved: float, host: Record, target: Target, dtype: str) -> dict[str, float]:
+    """The lower bounds by name, of FLOPs done, of bytes moved and of what the host does for all iterations."""
     return {
-        "FLOPs": done.flops / target.peak.get(dtype, target.peak["bfloat16"]),  # bfloat16_products multiplies those
-        "bytes": done.size / target.bandwidth,
+        "FLOPs": done / target.peak.get(dtype, target.peak["bfloat16"]),  # bfloat16_products multiplies those
+        "bytes": moved / target.bandwidth,
         "launches": (host.get("starts", 0) * target.launch + host.get("waits", 0) * target.wait) / ITERATIONS,
     }
 
@@ -164,31 +143,25 @@ def at_best(bounds: dict[str, float], frames: int) -> Record:
 
 
 def describe(record: Record, target: Target) -> str:
-    """The record as text; each figure says whether it was counted or estimated, which needs more than the program."""
-    rows: list[tuple[str, str, str]] = []
-    for name in ("level down", "level up", "pass", "simulation", "move", "update", "iteration"):
-        if found := record["per"].get(name):
-            is_guess = name in ("simulation", "move", "iteration") and "level down" in record["per"]
-            value = f"{found['kernels']:,.0f} {'kernels' if target.wait else 'operations'}"
-            rows.append((name, value, "estimated" if is_guess else "counted"))
-    if host := record["host"]:
-        value = f"{host['starts']:,.0f} starts, of them {host['graphs']:,.0f} graphs; {host['waits']:,.0f} waits"
-        rows.append(
-            (f"the host, {ITERATIONS} iterations", value, "estimated" if "level down" in record["per"] else "counted")
-        )
-        rows.append(("in no graph", ", ".join(host["outside"]) or "nothing", "counted"))
-    rows.append(("FLOPs of an iteration", f"{record['iteration']['flops']:.3g}", "counted"))
-    rows.append(("bytes of an iteration", f"{record['iteration']['size']:.3g}", "estimated"))
-    for name, bound in record["iteration"]["seconds"].items():
-        rows.append((f"an iteration by {name}", f"at least {1e3 * bound:,.2f} ms", "estimated"))
-    best = f"at best {record['frames_per_second']:,.0f}; {record['limit']}, the device is {record['busy']:.0%} busy"
-    rows.append(("frames a second", best, "estimated"))
+    """The record as text."""
+    done, host = record["iteration"], record["host"]
+    bounds = ", ".join(f"{1e3 * bound:,.2f} ms by {name}" for name, bound in done["seconds"].items())
     held = " + ".join(f"{name} {devices.format_bytes(size)}" for name, size in record["memory"].items())
-    fits = f"{held}: {'fits' if record['fits'] else 'does not fit'} in {devices.format_bytes(target.available)}"
-    rows.append(("memory", fits, "counted"))
-    width, middle = (max(len(row[i]) for row in rows) for i in (0, 1))
+    fits = "fits" if record["fits"] else "does not fit"
+    rows = {
+        "an iteration": f"{done['kernels']:,.0f} kernels, {done['flops']:.3g} FLOPs, {done['size']:.3g} bytes",
+        "takes at least": bounds,
+        "frames a second": f"at best {record['frames_per_second']:,.0f}; {record['limit']}, the device is "
+        f"{record['busy']:.0%} busy",
+        "memory": f"{held}: {fits} in {devices.format_bytes(target.available)}",
+    }
+    if host:
+        rows[f"the host, {ITERATIONS} iterations"] = (
+            f"{host['starts']:,.0f} starts, of them {host['graphs']:,.0f} graphs; {host['waits']:,.0f} waits; "
+            f"in no graph: {', '.join(host['outside']) or 'nothing'}"
+        )
     title = f"{record['devices']} x {target.title}, {record['env']} {record['board_size'] or ''}, {record['dtype']}"
-    return "\n".join([title, *(f"{name:<{width}}  {value:<{middle}}  {how}" for name, value, how in rows)])
+    return "\n".join([title, *(f"{name:<24}{value}" for name, value in rows.items())])
 
 
 def main(arguments: list[str]) -> int:

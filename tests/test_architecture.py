@@ -123,7 +123,7 @@ LINES = {
     "apps.engines": 1086,
     "apps.evaluation": 3328,
     "apps.notebook": 50,
-    "apps.play": 3230,
+    "apps.play": 3215,
     "apps.sources": 490,
     "apps.start": 234,
     "apps.study": 836,

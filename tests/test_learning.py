@@ -196,7 +196,7 @@ def test_two_host_devices_play_at_least_1_6_times_as_fast_as_one():
     """
     config = replace(programs.WHOLE_HEX, self_play=replace(programs.WHOLE_HEX.self_play, num_envs=128))
     variants = {str(count): programs.self_play(config, count) for count in (1, 2)}
-    seconds = timing.in_turn(variants, timing.Effort(rounds=9, least=3, enough=120.0, seconds=1.0))
+    seconds = timing.in_turn(variants, timing.Effort(rounds=9, seconds=1.0))
     assert timing.ratio(seconds["1"], seconds["2"]).median >= 1.6, seconds
 
 

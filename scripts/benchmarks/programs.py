@@ -4,13 +4,15 @@ Networks are untrained but not as initialised: heads start at zero, under which 
 so all parameters get noise. Positions come from random play, so that games stand at different depths.
 
 The baseline is examples/nano_muzero.py with the networks of a case: pgx, mctx, Flax and Optax put together as their
-examples do, on one device, the networks ours written plainly (`plain`). Its functions are compiled one by one and
-called from Python, where `nano_muzero.iterate` compiles them into one: in its loop XLA's gradients of convolutions are
-14 to 30 times slower. Rules are the library's, where nothing is to be gained or lost.
+examples do, on one device, with XLA's own convolutions. Its functions are compiled one by one and called from Python,
+where `nano_muzero.iterate` compiles them into one: in its loop XLA's gradients of convolutions are 14 to 30 times
+slower. Rules are the library's, where nothing is to be gained or lost.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,7 +36,7 @@ from muzero_jax.storage.config import Config
 from muzero_jax.storage.config_groups import NetworkConfig, OptimiserConfig, ReplayConfig, SearchConfig, SelfPlayConfig
 from muzero_jax.storage.config_groups import TargetConfig as Targets
 from muzero_jax.types import ActorState, Environment, Model, Params, ReplayState, SearchOutput, SearchRoots, Transition
-from scripts.benchmarks import plain
+from scripts.benchmarks.python_tree import PythonTree
 from scripts.benchmarks.timing import Variant, going_on
 
 # --- cases; docs/benchmark.md describes W1, W2 and W3 under the same names --------------------------------------------
@@ -125,14 +127,14 @@ def search(config: Config, asked: SearchRoots) -> Variant:
     return Variant(partial(jax.jit(without_tree), noisy_params(algorithm.model), jax.random.key(2), asked))
 
 
-def plain_search(config: Config, asked: SearchRoots) -> Variant:
+def python_search(config: Config, asked: SearchRoots) -> Variant:
     """A search of the first of the positions by a tree of Python objects."""
     algorithm = algorithms.make(config)
-    found = plain.PlainSearch(config, algorithm, noisy_params(algorithm.model))
-    return Variant(partial(found, asked.observation[0], np.asarray(asked.legal_action_mask[0])))
+    tree = PythonTree(config, algorithm, noisy_params(algorithm.model))
+    return Variant(partial(tree, asked.observation[0], np.asarray(asked.legal_action_mask[0])))
 
 
-def bare_network(config: Config, asked: SearchRoots) -> Variant:
+def network_calls(config: Config) -> Callable[[Params, Array], tuple[Array, Array]]:
     """A search's network calls and nothing else, as if trees were free: a root, then a chain of moves from it.
 
     The moves are fixed beforehand, so choosing them takes no time. Choosing by the argmax of an embedding took as long
@@ -141,7 +143,6 @@ def bare_network(config: Config, asked: SearchRoots) -> Variant:
     algorithm = algorithms.make(config)
     model = micro_batches.for_inference(algorithm.model)
 
-    @jax.jit
     def evaluate(params, observation):
         def simulate(embedding, simulation):
             action = (simulation + jnp.arange(embedding.shape[0])) % algorithm.environment.num_actions
@@ -152,7 +153,13 @@ def bare_network(config: Config, asked: SearchRoots) -> Variant:
         root = model.initial_inference(params, observation)
         return jax.lax.scan(simulate, root.embedding, jnp.arange(config.search.num_simulations))
 
-    return Variant(partial(evaluate, noisy_params(algorithm.model), asked.observation))
+    return evaluate
+
+
+def bare_network(config: Config, asked: SearchRoots) -> Variant:
+    """`network_calls` of a batch of positions."""
+    params = noisy_params(algorithms.make(config).model)
+    return Variant(partial(jax.jit(network_calls(config)), params, asked.observation))
 
 
 def self_play(config: Config, num_devices: int) -> Variant:
@@ -177,41 +184,36 @@ def frames(config: Config) -> int:
 
 
 def host_driven_self_play(config: Config) -> Variant:
-    """The same moves driven from Python: one compiled search and step a move, everything brought to the host."""
+    """The same moves driven from Python: one compiled search and step of all games a call, brought to the host."""
     algorithm = algorithms.make(config)
     bound = {"environment": algorithm.environment, "search": algorithm.search(noise=True), "length": 1}
     play = jax.jit(partial(self_plays.rollout, **bound))
     params, key = noisy_params(algorithm.model), jax.random.key(3)
     actor, _ = random_play(algorithm.environment, config.self_play.num_envs, 3)
 
-    def run():
-        nonlocal actor
-        moves = []
-        for move in range(config.self_play.rollout_length):
-            actor, transition = play(params, actor, jax.random.fold_in(key, move))
-            moves.append(jax.device_get(transition))
-        return jax.tree.map(lambda *leaves: np.concatenate(leaves), *moves)
+    def move(actor):
+        actor, moves = play(params, actor, key)
+        return actor, jax.device_get(moves)
 
-    return Variant(run, frames(config))
+    return Variant(going_on(move, actor), config.self_play.num_envs)
 
 
-def plain_self_play(config: Config) -> Variant:
+def python_self_play(config: Config) -> Variant:
     """Moves of one game, searched by a tree of Python objects and kept in a list; what the ablation starts from."""
     algorithm, generator = algorithms.make(config), np.random.default_rng(0)
-    find = plain.PlainSearch(config, algorithm, noisy_params(algorithm.model))
-    step = jax.jit(self_plays.with_reset(algorithm.environment))
-    state, stored = jax.jit(algorithm.environment.init)(jax.random.key(0)), []
+    find = PythonTree(config, algorithm, noisy_params(algorithm.model))
+    step, stored = jax.jit(self_plays.with_reset(algorithm.environment)), []
 
     def move(state):
         seen = np.asarray(state.observation, np.float32), np.asarray(state.legal_action_mask)
         root = find(*seen)
         policy = root.visit_counts() / (root.visits - 1)
-        action = int(generator.choice(len(policy), p=policy))
-        state, reward, discount, *_ = step(state, np.int32(action), jax.random.key(len(stored)))
-        stored.append((*seen, action, float(reward), float(discount), policy, root.value))
-        return state, action
+        action = np.int32(generator.choice(len(policy), p=policy))
+        moved = step(state, action, jax.random.key(len(stored)))
+        stored.append((*seen, action, float(moved.reward), float(moved.discount), policy, root.value))
+        return moved.state, action
 
-    return Variant(going_on(move, state), 1)
+    return Variant(going_on(move, jax.jit(algorithm.environment.init)(jax.random.key(0))))
 
 
 def chunk(config: Config, num_devices: int, *, plays: bool = True) -> Variant:
@@ -247,27 +249,38 @@ def settings_of(config: Config) -> Settings:
 
 def nano_of(config: Config, algorithm: Algorithm, model: Model) -> Nano:
     """A config's game and network, in the form that nano_muzero.py takes."""
-    environment = algorithm.environment
+    environment, of_root = algorithm.environment, attrgetter("embedding", "value_logits", "policy_logits")
+    of_move = attrgetter("embedding", "reward_logits", "value_logits", "policy_logits")
+    game = SimpleNamespace(
+        init=environment.init,
+        step=lambda state, action: environment.move(state, action).state,
+        num_actions=environment.num_actions,
+    )
+    return Nano(
+        game,
+        model.init,
+        lambda params, observation: of_root(model.initial_inference(params, observation)),
+        lambda params, embedding, action: of_move(model.recurrent_inference(params, embedding, action)),
+        settings_of(config),
+    )
 
-    def root(params, observation):
-        output = model.initial_inference(params, observation)
-        return output.embedding, output.value_logits, output.policy_logits
 
-    def step(params, embedding, action):
-        output = model.recurrent_inference(params, embedding, action)
-        return output.embedding, output.reward_logits, output.value_logits, output.policy_logits
-
-    def move(state, action):
-        return environment.move(state, action).state
-
-    game = SimpleNamespace(init=environment.init, step=move, num_actions=environment.num_actions)
-    return Nano(game, model.init, root, step, settings_of(config))
+def frames_of(moves: Transition) -> Frame:
+    """Our moves as the program keeps them."""
+    names = {"policy": "search_policy", "value": "search_value"}
+    return Frame(*(getattr(moves, names.get(name, name)) for name in Frame._fields))
 
 
-def puct(config: Config, algorithm: Algorithm) -> Any:
+def with_xla_convolutions(model: Model) -> Model:
+    """`model` as it is traced for accelerators: convolutions are XLA's own, and a batch is taken whole."""
+    traced = devices.made_for(SimpleNamespace(platform="gpu"))
+    inferences = {name: traced(getattr(model, name)) for name in ("initial_inference", "recurrent_inference")}
+    return model._replace(layer_bytes=None, **inferences)
+
+
+def mctx_puct(config: Config, algorithm: Algorithm) -> Any:
     """mctx's other search, in the form that `nano_muzero.self_play` calls."""
-    config = searching(config, "mctx", "puct")
-    find = algorithms.make(config, algorithm.environment, algorithm.model).search(noise=True)
+    find = algorithms.make(searching(config, "mctx", "puct"), algorithm.environment, algorithm.model).search(noise=True)
 
     def search(params, key, games, nano, *, gumbel_scale):
         found = find(params, key, SearchRoots(games.observation, games.legal_action_mask, None))
@@ -276,56 +289,34 @@ def puct(config: Config, algorithm: Algorithm) -> Any:
     return search
 
 
-class Baseline:
-    """A config's functions of nano_muzero.py, compiled when they are first called, and what they begin with."""
+def baseline(suite: str, config: Config) -> Variant:
+    """The baseline's program of a suite: self-play, where the unit is a move, a gradient step, or an iteration."""
+    algorithm = algorithms.make(config)
+    algorithm = algorithm._replace(model=with_xla_convolutions(algorithm.model))
+    nano = nano_of(config, algorithm, algorithm.model)
+    settings, key = nano.settings, jax.random.key(3)
+    search = mctx_puct(config, algorithm) if config.search.policy == "puct" else nano_muzero.search
+    play = jax.jit(partial(nano_muzero.self_play, nano=nano, search=search))
+    update = jax.jit(partial(nano_muzero.update, nano=nano))
+    draw = jax.jit(partial(nano_muzero.draw, settings=settings))
+    remember = jax.jit(nano_muzero.remember, donate_argnums=0)
+    params = noisy_params(algorithm.model)
+    learner = params, nano_muzero.make_optimiser(settings).init(params)
+    actor, moves = random_play(algorithm.environment, settings.num_envs, settings.replay_length)
+    buffer = frames_of(moves)
+    if suite == "self-play":
+        return Variant(going_on(lambda games: play(params, games, key), actor.env_state), frames(config))
+    if suite == "learner":  # on a batch that is there already
+        window = draw(buffer, key)
+        return Variant(going_on(lambda learner: 2 * update(learner, window, key)[:1], learner))
 
-    def __init__(self, config: Config):
-        algorithm = algorithms.make(config)
-        algorithm = algorithm._replace(model=plain.model(config, algorithm))
-        self.nano = nano = nano_of(config, algorithm, algorithm.model)
-        own = (
-            partial(puct, config=config, algorithm=algorithm) if config.search.policy == "puct" else nano_muzero.search
-        )
-        self.play = jax.jit(partial(nano_muzero.self_play, nano=nano, search=own))
-        self.update = jax.jit(partial(nano_muzero.update, nano=nano))
-        self.remember = jax.jit(nano_muzero.remember, donate_argnums=0)
-        self.draw = jax.jit(partial(nano_muzero.draw, settings=nano.settings))
-        actor, _ = random_play(algorithm.environment, nano.settings.num_envs, 3)
-        params, self.games, self.key = noisy_params(algorithm.model), actor.env_state, jax.random.key(3)
-        self.learner = params, nano_muzero.make_optimiser(nano.settings).init(params)
-        self.environment, self.frames = algorithm.environment, frames(config)
+    def iterate(state):
+        games, learner, buffer, key = state
+        key, play_key, *update_keys = jax.random.split(key, 2 + settings.updates_per_iteration)
+        games, played = play(learner[0], games, play_key)
+        buffer = remember(buffer, played)
+        for update_key in update_keys:
+            learner, _ = update(learner, draw(buffer, update_key), update_key)
+        return (games, learner, buffer, key), learner
 
-    def replay(self) -> Frame:
-        """A replay buffer full of random play."""
-        _, moves = random_play(self.environment, self.nano.settings.num_envs, self.nano.settings.replay_length)
-        names = [{"policy": "search_policy", "value": "search_value"}.get(name, name) for name in Frame._fields]
-        return Frame(*(getattr(moves, name) for name in names))
-
-    def self_play(self) -> Variant:
-        """T moves of B games; the unit is a move."""
-        run = going_on(lambda games: self.play(self.learner[0], games, self.key), self.games)
-        return Variant(run, self.frames)
-
-    def learning(self) -> Variant:
-        """One gradient step on a batch that is there already; the unit is an update."""
-        window = self.draw(self.replay(), self.key)
-
-        def update(learner):
-            learner, _ = self.update(learner, window, self.key)
-            return learner, learner
-
-        return Variant(going_on(update, self.learner), 1)
-
-    def iteration(self) -> Variant:
-        """Self-play into the replay buffer, then batches from there, a gradient step each; the unit is a frame."""
-
-        def iterate(state):
-            games, learner, buffer, key = state
-            key, play_key, *update_keys = jax.random.split(key, 2 + self.nano.settings.updates_per_iteration)
-            games, played = self.play(learner[0], games, play_key)
-            buffer = self.remember(buffer, played)
-            for update_key in update_keys:
-                learner, _ = self.update(learner, self.draw(buffer, update_key), update_key)
-            return (games, learner, buffer, key), learner
-
-        return Variant(going_on(iterate, (self.games, self.learner, self.replay(), self.key)), self.frames)
+    return Variant(going_on(iterate, (actor.env_state, learner, buffer, key)), frames(config))

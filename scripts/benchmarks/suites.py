@@ -38,7 +38,6 @@ class Case(NamedTuple):
     make: Callable[[], dict[str, Variant]]  # builds and compiles; called when the case's turn has come
     ratios: tuple[Ratio, ...]
     num_devices: int | None = None  # of the variants on all devices, where there are any
-    note: str = ""  # what a reader should know of it
 
 
 def measure(case: Case, effort: Effort) -> dict[str, Any]:
@@ -50,17 +49,11 @@ def measure(case: Case, effort: Effort) -> dict[str, Any]:
     return {
         "suite": case.suite,
         "case": case.name,
-        "note": case.note,
         "num_devices": case.num_devices,
         "unit": case.unit,
-        "rates": {name: figure(timing.summarise(x)) | {"samples": x} for name, x in rates.items()},
-        "ratios": [ratio._asdict() | figure(sample) for ratio, sample in found.items()],
+        "rates": {name: timing.summarise(x)._asdict() | {"samples": x} for name, x in rates.items()},
+        "ratios": [ratio._asdict() | sample._asdict() for ratio, sample in found.items()],
     }
-
-
-def figure(sample: timing.Sample) -> dict[str, float]:
-    """A sample as records keep it: median and spread."""
-    return {"median": sample.median, "spread": sample.spread}
 
 
 def search(quick: bool) -> Iterator[Case]:
@@ -88,7 +81,7 @@ def _searches(
     asked = programs.positions(config, num_moves)
     found = {name: programs.search(searching(config, engine, policy), asked) for name, engine in engines.items()}
     found[NETWORK] = programs.bare_network(config, asked)
-    return found | ({PYTHON: programs.plain_search(config, asked)} if with_python else {})
+    return found | ({PYTHON: programs.python_search(config, asked)} if with_python else {})
 
 
 def self_play(quick: bool) -> Iterator[Case]:
@@ -154,15 +147,11 @@ def _case(suite: str, name: str, config: Config, pairs: Sequence[tuple[str, str]
     if ratios[0].numerator == ALL and precision.resolve("auto").compute_dtype != config.network.compute_dtype:
         ratios += [Ratio(AUTO, ratios[0].denominator, aim), Ratio(AUTO, ALL)]
     asked = {variant for ratio in ratios for variant in ratio[:2]}
-    available = jax.device_count()
-    count = devices.largest_divisor(available, *config.shared_sizes)
-    too_many = ALL in asked and count < available
-    note = f"all devices: {count} of {available}, as no more divide the sizes" if too_many else ""
+    count = devices.largest_divisor(jax.device_count(), *config.shared_sizes)
     own = {"learner": partial(programs.chunk, plays=False), "iteration": programs.chunk}.get(suite, programs.self_play)
-    theirs = {"learner": "learning", "iteration": "iteration"}.get(suite, "self_play")
     makers: dict[str, Callable[[], Variant]] = {
-        PLAIN: lambda: getattr(programs.Baseline(config), theirs)(),
-        TREE: lambda: programs.plain_self_play(config),
+        PLAIN: lambda: programs.baseline(suite, config),
+        TREE: lambda: programs.python_self_play(config),
         ONE_GAME: lambda: programs.host_driven_self_play(alone),
         HOST: lambda: programs.host_driven_self_play(config),
         ONE: lambda: own(config, 1),
@@ -173,4 +162,4 @@ def _case(suite: str, name: str, config: Config, pairs: Sequence[tuple[str, str]
     def make():
         return {variant: maker() for variant, maker in makers.items() if variant in asked}
 
-    return Case(suite, name, UNITS[suite], make, tuple(ratios), count if ALL in asked else None, note)
+    return Case(suite, name, UNITS[suite], make, tuple(ratios), count if ALL in asked else None)

@@ -2,39 +2,28 @@
 
 A shared machine drifts by tens of percent within a minute, so a figure of its own says little, and a ratio of two means
 something only if both saw the same minute. Spreads are interquartile ranges, which one interrupted round does not
-widen. Before each sample the threads of the one before come to rest: NumPy's OpenBLAS was seen to spin for 105 ms after
-a product, which doubled the time of XLA's next program. Calls that are not counted then wake the sample's own threads.
+widen. Before each sample the threads of the one before come to rest, and calls that are not counted then wake the
+sample's own.
 """
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean, quantiles
 from typing import Any, NamedTuple
 
 import jax
 
-PAUSE_SECONDS = 0.03
-"""Longer than the ticks in which a process's time is counted (up to 10 ms)."""
-MAX_PAUSES = 10
+PAUSE_SECONDS = 0.12
+"""NumPy's OpenBLAS was seen to spin for 105 ms after a product, which doubled the time of XLA's next program."""
 LONG_SECONDS = 0.25
-"""Seconds of one call from which on it needs no warm-up (threads wake up in a few hundredths), and no larger size."""
+"""Seconds of one call from which on it needs no warm-up: threads wake up in a few hundredths."""
 
 
 class Sample(NamedTuple):
-    """Seconds of one call, or a rate or a ratio: the median of the rounds, and the range of their middle half."""
+    """A rate or a ratio by rounds."""
 
     median: float
-    low: float  # first quartile
-    high: float  # third quartile
-
-    @property
-    def spread(self) -> float:
-        """Half the interquartile range over the median: 0.1 is "give or take a tenth"."""
-        return (self.high - self.low) / 2 / self.median
-
-    def rate(self, work: float) -> "Sample":
-        """Work per second, of seconds: the longest time gives the lowest rate."""
-        return Sample(work / self.median, work / self.high, work / self.low)
+    spread: float  # half the interquartile range over the median: 0.1 is "give or take a tenth"
 
 
 class Variant(NamedTuple):
@@ -60,45 +49,27 @@ class Effort(NamedTuple):
     """How long to measure."""
 
     rounds: int
-    least: int  # rounds that do once `enough` seconds have passed
-    enough: float
     seconds: float  # that one sample should last; a longer call is one sample
 
 
-QUICK = Effort(rounds=3, least=3, enough=10.0, seconds=0.1)
-FULL = Effort(rounds=5, least=3, enough=10.0, seconds=0.3)
-AMONG_LIBRARIES = Effort(rounds=7, least=5, enough=5.0, seconds=0.05)
-Times = dict[str, dict[int, Sample]]
-"""Seconds of one call by variant and size."""
+QUICK, FULL = Effort(3, 0.1), Effort(5, 0.3)
 
 
 def in_turn(variants: Mapping[str, Variant], effort: Effort) -> dict[str, list[float]]:
     """Seconds of one call of each variant, round by round; the first call of each (compilation) is not counted."""
     for variant in variants.values():
         _call(variant)
-    seconds: dict[str, list[float]] = {name: [] for name in variants}
-    start = time.perf_counter()
-    for done in range(effort.rounds):
-        if done >= effort.least and time.perf_counter() - start > effort.enough:
-            break
-        for name, variant in variants.items():
-            seconds[name].append(_sample(variant, effort.seconds))
-    return seconds
+    rounds = [
+        {name: _sample(variant, effort.seconds) for name, variant in variants.items()} for _ in range(effort.rounds)
+    ]
+    return {name: [seconds[name] for seconds in rounds] for name in variants}
 
 
 def _sample(variant: Variant, seconds: float) -> float:
     """The mean of the calls that begin within so many seconds, at least one, after as many that do not count."""
-    _wait_until_idle()
+    time.sleep(PAUSE_SECONDS)
     first, *_ = _calls(variant, seconds)
     return first if first > LONG_SECONDS else fmean(_calls(variant, seconds))
-
-
-def _wait_until_idle() -> None:
-    for _ in range(MAX_PAUSES):
-        used = time.process_time()
-        time.sleep(PAUSE_SECONDS)
-        if time.process_time() - used <= PAUSE_SECONDS / 4:
-            return
 
 
 def _calls(variant: Variant, seconds: float) -> list[float]:
@@ -117,27 +88,11 @@ def _call(variant: Variant) -> float:
 
 
 def summarise(values: Sequence[float]) -> Sample:
-    """Median and quartiles of the rounds."""
-    low, middle, high = quantiles(values if len(values) > 1 else [*values, *values], n=4, method="inclusive")
-    return Sample(middle, low, high)
+    """Median and spread of the rounds, of which there are at least two."""
+    low, middle, high = quantiles(values, n=4, method="inclusive")
+    return Sample(middle, (high - low) / 2 / middle)
 
 
 def ratio(first: Sequence[float], second: Sequence[float]) -> Sample:
     """The first over the second, round by round: what slowed a whole round down is in both."""
     return summarise([a / b for a, b in zip(first, second, strict=True)])
-
-
-def samples(variants: Mapping[str, Variant]) -> dict[str, Sample]:
-    """Seconds of one call of each variant, each of which may be of another library."""
-    return {name: summarise(values) for name, values in in_turn(variants, AMONG_LIBRARIES).items()}
-
-
-def sweep(sizes: Iterable[int], variants_at: Callable[[int], dict[str, Variant]]) -> Times:
-    """Times of all variants at growing sizes; a variant whose call took long is not tried at a larger one."""
-    times: Times = {}
-    for size in sizes:
-        slow = {name for name, row in times.items() if list(row.values())[-1].low > LONG_SECONDS}
-        variants = {name: variant for name, variant in variants_at(size).items() if name not in slow}
-        for name, sample in samples(variants).items():
-            times.setdefault(name, {})[size] = sample
-    return times

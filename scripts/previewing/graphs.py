@@ -6,7 +6,6 @@ know the number of turns, it waits for the device after each.
 """
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,13 +24,6 @@ class Thunk(NamedTuple):
     number: int
     kind: str
     parts: dict[str, list["Thunk"]]
-
-    def walk(self) -> Iterator["Thunk"]:
-        """It and all within it."""
-        yield self
-        for part in self.parts.values():
-            for thunk in part:
-                yield from thunk.walk()
 
 
 class Starts(NamedTuple):

@@ -1,4 +1,4 @@
-"""What a compiled program would do, read from XLA's text of it: the loops, and of each a turn's kernels and bytes.
+"""What a compiled program would do, read from XLA's text of it: its kernels and bytes, loops with all their turns.
 
 Each operation of the text that is not free counts as a kernel, copies and library calls too. What the host starts of
 them is in `graphs`. Bytes are what operations read and write, without what caches save.
@@ -9,19 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-FREE = set(
-    "parameter tuple get-tuple-element constant bitcast after-all partition-id replica-id opt-barrier while call "
-    "conditional".split()
-)
-NAMES = {
-    "rollout": "move",
-    "search": "simulation",
-    "passes": "pass",
-    "descend": "level down",
-    "backup": "level up",
-    "closed_call": "loop",
-}
-"""What loops are called, by the last part of the scope that they lie in."""
+FREE = set("parameter tuple get-tuple-element constant bitcast after-all partition-id replica-id opt-barrier".split())
+BRANCHES = "branch_computations", "true_computation", "false_computation"
 _LAYOUT, _COMMENT = re.compile(r"(?<=\])\{[\d,]*(:[^{}]*)?\}"), re.compile(r"/\*.*?\*/")
 _COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.\-]+) .*\{$")
 _OPERATION = re.compile(r"^\s*(ROOT )?%?([\w.\-]+) = (\((?:[^()]|\([^()]*\))*\)|\S+) ([\w\-]+)\(([^)]*)\)(.*)$")
@@ -44,29 +33,38 @@ class Operation(NamedTuple):
         return [name.strip(" %") for name in (found[1] or found[2]).split(",")] if found else []
 
 
-class Loop(NamedTuple):
-    """A loop's turn, or all that lies in no loop."""
+class Work(NamedTuple):
+    """What some part of a program does."""
 
-    name: str
-    turns: int | None  # None: not known before it runs
-    kernels: int  # of a turn, without those of inner loops
-    size: int  # bytes that a turn reads and writes
-    inner: tuple["Loop", ...]
+    kernels: float = 0.0
+    size: float = 0.0  # bytes read and written
 
-    def walk(self) -> Iterator["Loop"]:
-        """The loop and all within it."""
-        yield self
-        for loop in self.inner:
-            yield from loop.walk()
+    def times(self, turns: float) -> "Work":
+        """The same so many times."""
+        return Work(turns * self.kernels, turns * self.size)
 
 
 Computations = dict[str, dict[str, Operation]]
 
 
-def read(text: str) -> Loop:
-    """The whole program as a loop of one turn, called "chunk"."""
+def work_of_iteration(text: str, iterations: int, unknown_turns: float) -> Work:
+    """What a turn of the program's loop over so many iterations does, or all of the program if it has no such loop.
+
+    Args:
+      unknown_turns: those of a loop whose length is not known before it runs.
+    """
     computations, entry = parse(text)
-    return _loop("chunk", 1, [entry], computations)
+    loops = (operation for operation in _reached(entry, computations) if operation.kind == "while")
+    bodies = next((loop.named("body") for loop in loops if turns(loop, computations) == iterations), [entry])
+    return work(bodies, computations, unknown_turns)
+
+
+def _reached(body: str, computations: Computations) -> Iterator[Operation]:
+    """The operations of a computation, and of those that it calls."""
+    for operation in computations[body].values():
+        yield operation
+        for called in operation.named("to_apply") if operation.kind == "call" else []:
+            yield from _reached(called, computations)
 
 
 def parse(text: str) -> tuple[Computations, str]:
@@ -94,38 +92,24 @@ def size_of(shape: str) -> int:
     return sum(-(-count // 8) for count in bits)
 
 
-def _loop(name: str, turns: int | None, bodies: list[str], computations: Computations) -> Loop:
-    kernels = size = 0
-    inner = []
+def work(bodies: list[str], computations: Computations, unknown_turns: float) -> Work:
+    """What computations do: of a conditional the larger branch, of a loop of unknown length its condition too."""
+    found = [Work()]
     for operations in (computations[body] for body in bodies):
         for operation in operations.values():
-            for part in _parts(operation, computations):
-                kernels, size = kernels + part.kernels, size + part.size
-                inner += part.inner
-            if operation.kind == "while":
-                inner.append(_while(operation, computations))
+            if operation.kind == "call":
+                found.append(work(operation.named("to_apply"), computations, unknown_turns))
+            elif operation.kind == "conditional":
+                branches = [body for name in BRANCHES for body in operation.named(name)]
+                found.append(max(work([body], computations, unknown_turns) for body in branches))
+            elif operation.kind == "while":
+                length, body = turns(operation, computations), operation.named("body")
+                asked = operation.named("condition") if length is None else []
+                turn = work(body + asked, computations, unknown_turns)
+                found.append(turn.times(unknown_turns if length is None else length))
             elif operation.kind not in FREE and not operation.kind.endswith("-done"):
-                kernels, size = kernels + 1, size + _traffic(operation, operations, computations)
-    return Loop(name, turns, kernels, size, tuple(inner))
-
-
-def _parts(operation: Operation, computations: Computations) -> list[Loop]:
-    """What runs as part of the same turn: a called computation, and the branch of a conditional that does most."""
-    if operation.kind == "call":
-        return [_loop("", 1, operation.named("to_apply"), computations)]
-    if operation.kind != "conditional":
-        return []
-    names = ("branch_computations", "true_computation", "false_computation")
-    branches = [_loop("", 1, [body], computations) for name in names for body in operation.named(name)]
-    return [max(branches, key=lambda branch: sum(loop.kernels for loop in branch.walk()))]
-
-
-def _while(operation: Operation, computations: Computations) -> Loop:
-    """A loop; where its length is not known, a turn asks its condition too."""
-    body, condition = operation.named("body"), operation.named("condition")
-    if (length := turns(operation, computations)) is not None:
-        return _loop(_name(operation), length, body, computations)
-    return _loop(_name(operation), None, body + condition, computations)
+                found.append(Work(1, _traffic(operation, operations, computations)))
+    return Work(*map(sum, zip(*found, strict=True)))
 
 
 def turns(operation: Operation, computations: Computations) -> int | None:
@@ -136,16 +120,6 @@ def turns(operation: Operation, computations: Computations) -> int | None:
     root = next(operation for operation in condition.values() if operation.is_root)
     ends = [condition[name].attributes for name in root.operands if condition[name].kind == "constant"]
     return int(ends[0]) if root.kind == "compare" and "direction=LT" in root.attributes and ends else None
-
-
-def _name(operation: Operation) -> str:
-    """The scope that a loop was written in, without what JAX puts around it."""
-    scope = re.search(r'op_name="([^"]*)"', operation.attributes)
-    last = ((scope[1] if scope else "").removesuffix("/while").split("/") or [""])[-1]
-    if re.fullmatch(r"branch_\d+_fun", last):
-        return "update"
-    word = re.findall(r"\w+", last) or ["loop"]
-    return NAMES.get(word[-1]) or word[-1].strip("_")
 
 
 def _traffic(operation: Operation, operations: dict[str, Operation], computations: Computations) -> int:

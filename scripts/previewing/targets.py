@@ -122,11 +122,8 @@ def _told(target: Target, chip: Chip, cuda: str) -> str:
         "shared_memory_per_block_optin": chip.shared - 1024 * (major != "7"),
     }  # fmt: skip
     told = " ".join(f"{name}: {number}" for name, number in numbers.items())
-    versions = (
-        "driver_version",
-        "runtime_version",
-        "compile_time_toolkit_version",
-    )  # else XLA leaves loops outside graphs
+    # Without any of the three XLA leaves loops outside of graphs.
+    versions = "driver_version", "runtime_version", "compile_time_toolkit_version"
     told = " ".join([*(f'{name}: "{cuda}.0"' for name in versions), told])
     return (
         f"gpu_device_info {{ {told} cuda_compute_capability {{ major: {major} minor: {minor} }} }} "

@@ -4,7 +4,6 @@ import json
 import re
 import sys
 from dataclasses import replace
-from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -14,14 +13,15 @@ from muzero_jax import algorithm as algorithms
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.storage.config_groups import NetworkConfig
 from scripts import benchmark, hardware_report
-from scripts.benchmarks import chapters, day, plain, programs, report, suites, timing
-from scripts.benchmarks.timing import Effort, Sample, Variant
+from scripts.benchmarks import chapters, day, programs, report, suites, timing
+from scripts.benchmarks.python_tree import PythonTree
+from scripts.benchmarks.timing import Effort, Variant
 from tests.apps.commands.test_pages import complaint
 from tests.reference import tiny_run
 
 NETWORK = NetworkConfig(kind="mlp", width=8, num_blocks=0, num_bins=3, compute_dtype="float32")
 TINY = programs.learning(programs.playing("tic_tac_toe", NETWORK, 4, 2, rollout_length=2), 4, 1, unroll_steps=1)
-ONCE = Effort(rounds=2, least=2, enough=1.0, seconds=0.0)
+ONCE = Effort(rounds=2, seconds=0.0)
 
 
 def noise_params(model):
@@ -32,8 +32,8 @@ def noise_params(model):
 
 @pytest.fixture(autouse=True)
 def quick_params(monkeypatch):
-    for module in (programs, chapters):
-        monkeypatch.setattr(module, "noisy_params", noise_params)
+    monkeypatch.setattr(programs, "noisy_params", noise_params)
+    monkeypatch.setattr(timing, "PAUSE_SECONDS", 0.0)
 
 
 # --- timing and telling -----------------------------------------------------------------------------------------------
@@ -47,12 +47,17 @@ def test_variants_run_in_turn_and_the_first_call_of_each_is_not_counted():
     assert {name: len(found) for name, found in seconds.items()} == {"a": 2, "b": 2}
 
 
-def test_samples_rates_and_ratios():
-    """A round at half the speed is in both: the ratio is 2 throughout. The longest time gives the lowest rate."""
-    sample = timing.summarise([8.0, 9.0, 10.0, 11.0, 12.0])
-    assert sample == (10.0, 9.0, 11.0) and sample.spread == pytest.approx(0.1)
-    assert Sample(3.0, 2.0, 4.0).rate(12.0) == Sample(4.0, 3.0, 6.0)
-    assert timing.ratio([20.0, 10.0, 60.0], [10.0, 5.0, 30.0]) == (2.0, 2.0, 2.0)
+def test_samples_rates_and_ratios(monkeypatch):
+    """A round at half the speed is in both: the ratio is 2 throughout."""
+    assert timing.summarise([8.0, 9.0, 10.0, 11.0, 12.0]) == (10.0, pytest.approx(0.1))
+    assert timing.ratio([20.0, 10.0, 60.0], [10.0, 5.0, 30.0]) == (2.0, 0.0)
+    monkeypatch.setattr(timing, "in_turn", lambda *_: {"one": [2.0, 1.0, 4.0], "other": [6.0, 3.0, 12.0]})
+    variants = {"one": Variant(print, work=8.0), "other": Variant(print, work=12.0)}
+    ratios = (suites.Ratio("one", "other", 1.5),)
+    found = suites.measure(suites.Case("search", "a case", "calls/s", lambda: variants, ratios), ONCE)
+    assert found["rates"]["one"]["samples"] == [4.0, 8.0, 2.0] and found["rates"]["other"]["median"] == 2.0
+    assert found["ratios"] == [{"numerator": "one", "denominator": "other", "aim": 1.5, "median": 2.0, "spread": 0.0}]
+    assert "| one / other | **2.00x** (0%, aim 1.5) |" in report.rates_table([found])
 
 
 @pytest.mark.parametrize(
@@ -62,19 +67,12 @@ def test_samples_rates_and_ratios():
         ({1: 1.0, 64: 4.0}, {1: 2.0, 64: 1.0}, "between 1 and 64, near 4"),  # log 2 to -log 4: a third of the way
         ({1: 2.0, 2: 1.0, 4: 1.0, 8: 4.0}, {1: 1.0, 2: 2.0, 4: 4.0, 8: 1.0}, "between 4 and 8, near 5.7"),  # the last
         ({1: 1.0, 2: 1.0}, {1: 2.0, 2: 1.0}, "never, up to 2"),  # a tie is not ahead
-        ({1: 1.0, 4: 9.0, 8: 9.0}, {2: 5.0, 4: 3.0, 8: 3.0}, "ahead from the smallest, 4"),  # sizes of both tables
+        ({2: 5.0, 4: 9.0}, {2: 4.0, 4: 3.0}, "ahead from the smallest, 2"),
     ],
 )
-def test_the_crossover_of_two_tables(first, second, found):
-    tables = ({size: Sample(t, t, t) for size, t in table.items()} for table in (first, second))
-    assert report.crossover(*tables) == found
-
-
-def test_the_machine_is_described_without_its_owner():
-    told = ["--out", "/home/me/new/", "--compare=/me/a.json", "../me/b", "~/c", "docs/d.json", "--quick"]
-    found = report.describe(["/home/me/scripts/benchmark.py", *told])
-    assert found["command"] == "python scripts/benchmark.py --out new --compare=a.json b c docs/d.json --quick"
-    assert "CPU" in found["hardware"] and {"jax", "mctx"} <= set(found["versions"])
+def test_the_crossover_of_two_rows_of_times(first, second, found):
+    rates = {size: {"a": {"median": 1 / first[size]}, "b": {"median": 1 / second[size]}} for size in first}
+    assert report.crossover([{"case": f"{size:,}", "rates": rate} for size, rate in rates.items()], "a", "b") == found
 
 
 # --- comparing reports ------------------------------------------------------------------------------------------------
@@ -95,18 +93,14 @@ def test_a_promised_ratio_that_fell_by_more_than_a_tenth_beyond_the_spreads_is_n
     assert compared(record(4.6), record(5.0)) == [] == compared(record(4.0, spread=0.06), record(5.0, spread=0.06))
     with pytest.raises(ValueError, match="share no ratio"):
         compared(record(4.0), record(4.0, num_devices=2))
-    assert "| ours / theirs | **2.50x** (aim 3) | 0% |" in benchmark.table(record(2.5, aim=3.0))
 
 
 def test_the_cases_have_the_promises_of_our_own_records_and_ratios_of_their_variants(monkeypatch):
-    def nothing(*arguments, **keywords):
-        return Variant(print)
-
-    for name in "positions search plain_search bare_network self_play host_driven_self_play plain_self_play".split():
-        monkeypatch.setattr(programs, name, nothing)
-    monkeypatch.setattr(programs, "chunk", nothing)
-    stand_in = SimpleNamespace(self_play=nothing, learning=nothing, iteration=nothing)
-    monkeypatch.setattr(programs, "Baseline", lambda config: stand_in)
+    makers = (
+        "positions search python_search bare_network self_play host_driven_self_play python_self_play chunk baseline"
+    )
+    for name in makers.split():
+        monkeypatch.setattr(programs, name, lambda *arguments, **keywords: Variant(print))
     monkeypatch.setattr(suites.precision, "has_amx", lambda: True)
     for suite, cases in suites.SUITES.items():
         found = list(cases(False))
@@ -137,8 +131,8 @@ def test_what_stops_the_measuring_costs_no_case_before_it_and_a_regression_is_st
     assert report_errors(benchmark.main, ["--compare", str(out)]) == 2
 
 
-def test_the_day_shares_its_minutes_and_every_part_is_a_command_with_flags_that_exist(monkeypatch, tmp_path):
-    parts, asked = day.parts(quick=False), {}
+def test_the_day_shares_its_minutes_among_commands_with_flags_that_exist(monkeypatch, tmp_path):
+    asked = {}
 
     def attempt(command, log, seconds):
         assert complaint(" ".join(command[1:])) is None
@@ -146,15 +140,11 @@ def test_the_day_shares_its_minutes_and_every_part_is_a_command_with_flags_that_
         return "ended"
 
     monkeypatch.setattr(day, "attempt", attempt)
-    monkeypatch.setattr(day, "describe_machine", dict)
-    monkeypatch.setattr(day.time, "monotonic", lambda: 0.0)
-    assert benchmark.main(["--suite", "gpu", "--out", str(tmp_path / "day.json")]) == 0
+    assert benchmark.main(["--suite", "gpu", "--minutes", "50", "--out", str(tmp_path / "day.json")]) == 0
+    parts = day.parts(50.0, quick=False)
     assert [part["name"] for part in json.loads((tmp_path / "day.json").read_text())["parts"]] == list(parts)
-    left = 25 * 60 - day.ENDING
-    assert asked["passes"] == pytest.approx(left * 1.2 / sum(share for share, _ in parts.values()))
-    assert asked["hardware"] == pytest.approx(left), "the last one has what is left over"
-    found = day.measure(tmp_path / "short.json", 1.0, quick=True, say=print)["parts"]
-    assert {part["outcome"] for part in found} == {"left out: too little time"}
+    assert sum(asked.values()) == 50 * 60 and asked["training"] == 23 * 60
+    assert "--minutes 16.000" in parts["training"][1]
 
 
 def test_a_part_that_takes_too_long_is_stopped_and_one_that_fails_is_named(tmp_path):
@@ -166,31 +156,30 @@ def test_a_part_that_takes_too_long_is_stopped_and_one_that_fails_is_named(tmp_p
 # --- programs ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def baseline():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(programs, "noisy_params", noise_params)
-        return programs.Baseline(TINY)
-
-
 def changed(before, after):
     return any((x != y).any() for x, y in zip(*map(jax.tree.leaves, (before, after)), strict=True))
 
 
-@pytest.mark.parametrize("program", ["baseline", "host", "ours"])
-def test_self_play_goes_on_with_legal_moves(program, baseline):
-    makers = {"host": programs.host_driven_self_play, "ours": lambda config: programs.self_play(config, 2)}
-    variant = makers[program](TINY) if program in makers else baseline.self_play()
+@pytest.mark.parametrize(
+    ("program", "work"),
+    [
+        (lambda: programs.baseline("self-play", TINY), 8),
+        (lambda: programs.host_driven_self_play(TINY), 4),
+        (lambda: programs.self_play(TINY, 2), 8),
+    ],
+)
+def test_self_play_goes_on_with_legal_moves(program, work):
+    variant = program()
     first, second = variant.run(), variant.run()
-    assert first.action.size == variant.work == 8
+    assert first.action.size == variant.work == work
     for played in (first, second):
         assert np.take_along_axis(played.legal_action_mask, played.action[..., None], axis=-1).all()
     assert (first.observation != second.observation).any()  # it goes on from where it was
 
 
-@pytest.mark.parametrize(("program", "work"), [("learning", 1), ("iteration", 8)])
-def test_the_baseline_changes_its_parameters(program, work, baseline):
-    variant = getattr(baseline, program)()
+@pytest.mark.parametrize(("suite", "work"), [("learner", 1), ("iteration", 8)])
+def test_the_baseline_changes_its_parameters(suite, work):
+    variant = programs.baseline(suite, TINY)
     (before, _), (after, _) = variant.run(), variant.run()
     assert variant.work == work and changed(before, after)
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(after))
@@ -208,23 +197,19 @@ def test_a_search_call_searches_every_position_and_the_bare_network_is_asked_onc
     asked = programs.positions(TINY, 2)
     found = programs.search(TINY, asked).run()
     assert found.action.shape == (4,) and found.tree is None
-    assert np.take_along_axis(asked.legal_action_mask, found.action[:, None], axis=-1).all()
+    assert np.take_along_axis(np.asarray(asked.legal_action_mask), found.action[:, None], axis=-1).all()
     assert programs.bare_network(TINY, asked).run()[1].shape == (2, 4)  # simulations, games
 
 
-@pytest.mark.parametrize("kind", ["mlp", "tower"])
-def test_the_plain_network_computes_what_the_library_does(kind):
-    config = replace(TINY, env="hex", board_size=3, network=replace(NETWORK, kind=kind, num_blocks=2))
-    algorithm = algorithms.make(config)
-    params, inputs = noise_params(algorithm.model), chapters.make_inputs(config, 4)
-    expected = chapters.both_inferences(algorithm.model)(params, *inputs)
-    found = chapters.both_inferences(plain.model(config, algorithm))(params, *inputs)
-    jax.tree.map(lambda ours, theirs: np.testing.assert_allclose(ours, theirs, atol=2e-5), expected, found)
-    if kind == "mlp":
-        arrays, flat = jax.tree.map(np.asarray, params), inputs[0].reshape(4, -1).astype(np.float32)
-        logits, reward, *_ = chapters.plain_inference(arrays, flat, inputs[1])
-        np.testing.assert_allclose(logits[:, : algorithm.environment.num_actions], expected[0].policy_logits, atol=2e-5)
-        np.testing.assert_allclose(reward, expected[1].reward_logits, atol=2e-5)
+def test_the_baselines_network_is_ours_with_xlas_convolutions():
+    config = replace(TINY, env="hex", board_size=3, network=replace(NETWORK, kind="tower", num_blocks=1))
+    model = algorithms.make(config).model
+    params, observation = noise_params(model), np.ones((4, 3, 3, 4), bool)
+    calls = [jax.jit(m.initial_inference) for m in (model, programs.with_xla_convolutions(model))]
+    texts = [call.lower(params, observation).as_text() for call in calls]
+    assert ["convolution" in text for text in texts] == [False, True]
+    ours, theirs = (call(params, observation) for call in calls)
+    jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=2e-5), ours, theirs)
 
 
 def test_the_python_tree_is_our_puct_tree_visit_for_visit():
@@ -232,12 +217,12 @@ def test_the_python_tree_is_our_puct_tree_visit_for_visit():
     algorithm, roots = algorithms.make(config), programs.positions(config, 3)
     params = noise_params(algorithm.model)
     found = jax.jit(algorithm.search())(params, jax.random.key(0), roots)
-    search = plain.PlainSearch(config, algorithm, params)
+    search = PythonTree(config, algorithm, params)
     for i in range(6):
         tree = search(np.asarray(roots.observation[i], np.float32), np.asarray(roots.legal_action_mask[i]))
         np.testing.assert_array_equal(tree.visit_counts(), np.round(found.policy[i] * 24), err_msg=f"position {i}")
         assert tree.value == pytest.approx(float(found.value[i]), abs=1e-5)
-    variant = programs.plain_self_play(config)
+    variant = programs.python_self_play(config)
     assert variant.run() != variant.run(), "it goes on"
 
 
@@ -246,26 +231,27 @@ def test_the_python_tree_is_our_puct_tree_visit_for_visit():
 
 def test_a_frame_in_our_replay_is_bits_and_the_policy():
     """Tic-tac-toe: 18 cells and 9 legal actions in 3 and 2 bytes, 9 float32 of policy, 4 numbers, 2 bools."""
-    sizes = chapters.frame_bytes(tiny_run.CONFIG)
-    assert sizes == {"float32 arrays": 4 * (18 + 9 + 9 + 4), "ours": 3 + 2 + 36 + 4 * 4 + 2}
+    assert chapters.frame_bytes(tiny_run.CONFIG) == (4 * (18 + 9 + 9 + 4), 3 + 2 + 36 + 4 * 4 + 2)
 
 
 @pytest.mark.slow  # half a minute
 def test_a_report_has_every_chapter_and_plot_and_is_not_written_over(tmp_path, monkeypatch):
-    tiny = replace(TINY, env="hex", board_size=3)
-    sizes = chapters.Sizes((4, 8), {"standard": tiny}, (1, 2), 8, {"mlp": 2}, (64, 128))
-    monkeypatch.setattr(timing, "AMONG_LIBRARIES", ONCE)
-    monkeypatch.setattr(timing, "QUICK", ONCE)
-    monkeypatch.setattr(chapters, "choose", lambda **_: sizes)
+    """With one of two CPU devices in the place of an accelerator."""
+    dtypes_of, (first, second) = chapters.dtypes_of, jax.devices("cpu")[:2]
+    monkeypatch.setattr(chapters, "EFFORT", ONCE)
+    monkeypatch.setattr(chapters, "find_devices", lambda: {"JAX GPU": first, "JAX CPU": second})
+    monkeypatch.setattr(chapters, "dtypes_of", lambda *given, larger: dtypes_of(*given, larger=not larger))
+    monkeypatch.setattr(chapters, "networks", lambda: {"a network": replace(TINY, env="hex", board_size=3)})
     first_case = next(suites.search(quick=True))
     monkeypatch.setattr(suites, "search", lambda quick: iter([first_case]))
-    assert hardware_report.main(["--out", str(tmp_path)]) == 0
+    assert hardware_report.main(["--quick", "--out", str(tmp_path)]) == 0
     text = (tmp_path / "report.md").read_text()
     assert ", ".join(re.findall(r"^## \d+\. (.*)$", text, re.MULTILINE)) == (
         "Hardware and versions, Matrix product, The MuZero network by batch size, Precision, Crossover, "
         "Transfers between host and device, Search, Memory"
     )
-    assert text.splitlines()[-1].startswith("Measured in ")
+    assert len(re.findall(r"^\| (?:matrix product \(n\)|a network) \| JAX CPU \| JAX GPU \|", text, re.MULTILINE)) == 2
+    assert "| a network | JAX CPU | JAX with copies | " in text and text.splitlines()[-1].startswith("Measured in ")
     plots = re.findall(r"\((report-.*\.png)\)", text)
     assert len(plots) == 3 and all((tmp_path / name).stat().st_size > 1000 for name in plots)
     assert report_errors(hardware_report.main, ["--out", str(tmp_path)]) == 2

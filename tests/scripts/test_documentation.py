@@ -91,7 +91,6 @@ ADDRESS = "https://example.org/someone/project"
         ("[how](../CONTRIBUTING.md#a)", "how (`CONTRIBUTING.md`)", f"[how]({ADDRESS}/blob/HEAD/CONTRIBUTING.md#a)"),
         ("[algorithm/](../muzero_jax/algorithm)", "`muzero_jax/algorithm`", None),
         ("[game](../notebooks/06_your_own_game.ipynb)", "[game](notebooks/06_your_own_game.md)", None),
-        ("[Intel](results/family)", "[Intel](results/family/README.md)", None),
         *((same, same, same) for same in ("[Resume](resume.md#a-run)", "[here](#there)", "![x](pictures/search.svg)")),
     ],
 )

@@ -156,4 +156,4 @@ def test_a_result_is_recorded_verified_and_compared_with_new_runs(redo, tmp_path
     scores = tmp_path / "results" / "small" / "scores.csv"
     scores.write_text(scores.read_text().replace("0.5,True", "0.9,True"))
     assert redo("runs", "--verify") == 1
-    assert "changed since they were recorded: scores.csv, the table" in capsys.readouterr().out
+    assert "table.txt is not what scores.csv gives" in capsys.readouterr().out

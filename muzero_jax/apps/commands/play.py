@@ -202,7 +202,7 @@ def draw(a: Arguments, position, thinker, moves) -> None:
         except ValueError as error:
             raise ValueError(f"--moves: {text} is move {len(position.plies) + 1}: {error}") from None
     if a.tree:
-        tree_picture.picture(thinker, position, moves, depth=a.depth, width=a.width).save(a.tree)
+        write_whole(a.tree, tree_picture.picture(thinker, position, moves, depth=a.depth, width=a.width).svg)
     if a.film:
         write_whole(a.film, film.film(thinker.analyse, position, moves, a.film_pictures).svg)
     print(f"drew {a.tree or a.film}")

@@ -39,7 +39,7 @@ KINDS: dict[str | None, type[Board]] = {
 STYLE_FILE = Path(__file__).parent / "web" / "board.css"
 
 
-class BoardPicture(NamedTuple):
+class Picture(NamedTuple):
     """A drawing; a notebook shows it."""
 
     svg: str
@@ -74,7 +74,7 @@ def draw(
     policy: Sequence[float] | np.ndarray | None = None,
     values: Sequence[float] | np.ndarray | None = None,
     title: str = "",
-) -> BoardPicture:
+) -> Picture:
     """The board, with a `policy` [A] or `values` [A] over its cells; a value that is not finite is left out."""
     notes = overlay.of_values(values) if values is not None else overlay.NOTHING
     board = board_of(position, notation, notes if policy is None else overlay.of_shares(policy))
@@ -112,7 +112,7 @@ def _beside(board: Board) -> str:
     return ", ".join(f"{board.write(action)} {notes[action].text}" for action in sorted(shown[:MOST_BESIDE]))
 
 
-def side_by_side(*pictures: BoardPicture) -> BoardPicture:
+def side_by_side(*pictures: Picture) -> Picture:
     """Pictures in a row, as one."""
     left, parts = 0.0, []
     for picture in pictures:
@@ -121,7 +121,7 @@ def side_by_side(*pictures: BoardPicture) -> BoardPicture:
     return framed("\n".join(parts), left - GAP, max(picture.height for picture in pictures))
 
 
-def framed(above: str, width: Length, height: Length, ground: str = "", style: str = "") -> BoardPicture:
+def framed(above: str, width: Length, height: Length, ground: str = "", style: str = "") -> Picture:
     """A picture of this size, on white, of what `above` draws in SVG over `ground`."""
     paper = '<rect width="100%" height="100%" fill="white"/>'
     content = f"\n<style>{light_style()}{style}</style>\n{paper}\n{ground}\n{above}\n"
@@ -130,7 +130,7 @@ def framed(above: str, width: Length, height: Length, ground: str = "", style: s
         f'viewBox="0 0 {width:g} {height:g}" font-family="system-ui, sans-serif" font-size="13">'
     )
     svg = f"{head}{content}</svg>\n"
-    return BoardPicture(svg, width, height, ground, above)
+    return Picture(svg, width, height, ground, above)
 
 
 def light_style() -> str:

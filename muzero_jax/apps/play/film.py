@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from muzero_jax.apps.play import board_picture
-from muzero_jax.apps.play.board_picture import BoardPicture, framed
+from muzero_jax.apps.play.board_picture import Picture, framed
 from muzero_jax.apps.play.drawing import signed
 from muzero_jax.apps.play.position import Position
 from muzero_jax.apps.play.thinking import Analysis
@@ -21,7 +21,7 @@ MOST_MOVES, MOST_PICTURES = 20_000, 300
 Analyse = Callable[[Position], Analysis]
 
 
-def film(analyse: Analyse, position: Position, notation: Notation, most_pictures: int = MOST_PICTURES) -> BoardPicture:
+def film(analyse: Analyse, position: Position, notation: Notation, most_pictures: int = MOST_PICTURES) -> Picture:
     """The game from `position` to its end, `MOST_MOVES` moves at most.
 
     A longer game than `most_pictures` moves is shown at that many of them, as evenly as may be, and its end. On a
@@ -50,7 +50,7 @@ def _moments(analyse: Analyse, position: Position) -> Iterator[tuple[Position, A
         position = position.play(found.action)
 
 
-def _picture(position: Position, found: Analysis, notation: Notation) -> BoardPicture:
+def _picture(position: Position, found: Analysis, notation: Notation) -> Picture:
     move = notation.write(position.state, position.game.same_as.get(found.action, found.action))
     if position.environment.num_players == 1:
         title = f"{position.total:,.10g} points: {move}, {signed(found.value)} expected"
@@ -60,7 +60,7 @@ def _picture(position: Position, found: Analysis, notation: Notation) -> BoardPi
     return board_picture.draw(position, notation, policy=found.policy, title=title)
 
 
-def animate(pictures: Sequence[BoardPicture], most_seconds: float = SECONDS) -> BoardPicture:
+def animate(pictures: Sequence[Picture], most_seconds: float = SECONDS) -> Picture:
     """Pictures one after another, again and again, in the room of the largest; what all share is drawn once."""
     seconds = min(most_seconds, MOST_SECONDS / max(1, len(pictures) - 1))
     total = seconds * (len(pictures) - 1) + LAST_SECONDS

@@ -89,7 +89,7 @@ class NotebookGame:
         """The move that the agent would play in your place, as text."""
         return self.notation.write(self.position.state, self.thinker.analyse(self.position).action)
 
-    def picture(self) -> board_picture.BoardPicture:
+    def picture(self) -> board_picture.Picture:
         """The board as an SVG."""
         return board_picture.draw(self.position, self.notation, title=self.said)
 

@@ -6,18 +6,16 @@ searched is drawn beside its root, with the shares that came of it.
 """
 
 from html import escape
-from pathlib import Path
 from typing import NamedTuple
 
 from muzero_jax.apps.play import board_picture, tree_view
-from muzero_jax.apps.play.board_picture import BoardPicture
+from muzero_jax.apps.play.board_picture import Picture
 from muzero_jax.apps.play.drawing import signed
 from muzero_jax.apps.play.position import Position
 from muzero_jax.apps.play.shapes import Length, element, path
 from muzero_jax.apps.play.thinking import Analysis, Thinker
 from muzero_jax.apps.play.tree_view import Branch
 from muzero_jax.games.notation import Notation
-from muzero_jax.own.files import write_whole
 
 BOX_WIDTH, BOX_HEIGHT, COLUMN_GAP, ROW_GAP = 160, 40, 54, 10
 MARGIN, HEADER, NARROWEST = 16, 88, 720
@@ -48,19 +46,6 @@ LEGEND = (
 )
 
 
-class TreePicture(NamedTuple):
-    """A drawing; a notebook shows it."""
-
-    svg: str
-
-    def _repr_svg_(self) -> str:
-        return self.svg
-
-    def save(self, path: Path) -> None:
-        """Writes a standalone SVG."""
-        write_whole(path, self.svg)
-
-
 def picture(
     thinker: Thinker,
     position: Position,
@@ -69,7 +54,7 @@ def picture(
     depth: int = DEPTH,
     width: int = WIDTH,
     num_simulations: int | None = None,
-) -> TreePicture:
+) -> Picture:
     """Searches for the side to move and draws the tree: `depth` moves deep, `width` moves a node.
 
     Raises ValueError if the game is over, a limit is not positive, or the agent's search keeps no tree.
@@ -80,7 +65,7 @@ def picture(
 
 def of_analysis(
     analysis: Analysis, position: Position, notation: Notation, *, depth: int = DEPTH, width: int = WIDTH
-) -> TreePicture:
+) -> Picture:
     """The tree of an analysis of `position`; errors as `picture`."""
     if analysis.tree is None:
         raise ValueError("there is no tree to draw, because this agent's search keeps none")
@@ -93,7 +78,7 @@ def of_analysis(
     return draw(named, f"{title}, value {signed(analysis.value)} for the player to move", board)
 
 
-def draw(root: Branch, title: str, board: BoardPicture | None = None) -> TreePicture:
+def draw(root: Branch, title: str, board: Picture | None = None) -> Picture:
     """Draws a tree whose moves have names, to the right of a board."""
     left = MARGIN + (board.width + MARGIN if board else 0.0)
     tree = _drawn(root, left, float(HEADER), root.visits)
@@ -109,7 +94,7 @@ def draw(root: Branch, title: str, board: BoardPicture | None = None) -> TreePic
     ]
     size = {"width": width, "height": height, "viewBox": f"0 0 {width:g} {height:g}"}
     said = {"role": "img", "aria_label": title, "xmlns": "http://www.w3.org/2000/svg"}
-    return TreePicture(element("svg", "\n".join(parts), "search-tree", **said, **size) + "\n")
+    return Picture(element("svg", "\n".join(parts), "search-tree", **said, **size) + "\n", width, height)
 
 
 class _Drawn(NamedTuple):
