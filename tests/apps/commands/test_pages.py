@@ -13,7 +13,7 @@ import muzero_jax
 from muzero_jax import presets, training
 from muzero_jax.apps import start
 from muzero_jax.apps.commands import evaluate_flags, parser, play, tune
-from muzero_jax.games import catalogue
+from muzero_jax.games import catalogue, outside
 from muzero_jax.games.game import Game
 from muzero_jax.run import compilation_cache
 from muzero_jax.run.metrics import open_metrics
@@ -33,7 +33,7 @@ def read_train(words, *others):
     for record in others:
         parser.convert(record, {name: given.pop(name) for name in record.__dataclass_fields__ if name in given})
     config, _ = parser.override(presets.tic_tac_toe(), given), parser.convert(Session, given)
-    if config.env not in catalogue.GAMES and not (pages.ROOT / config.env).exists():
+    if not (config.env in catalogue.GAMES or outside.is_outside(config.env) or (pages.ROOT / config.env).exists()):
         raise ValueError(f"there is no game {config.env}")
 
 

@@ -109,7 +109,7 @@ def versions(tmp_path):
 
     def make(**changes):
         config = replace(tiny_run.CONFIG, evaluation=replace(tiny_run.CONFIG.evaluation, **changes))
-        return Versions(config, FakeArena(), tmp_path, jax.eval_shape(lambda: PARAMS))
+        return Versions(config, FakeArena(), tmp_path, jax.eval_shape(lambda: PARAMS), {})
 
     return make
 

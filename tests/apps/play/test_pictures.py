@@ -139,7 +139,7 @@ def first_legal(position):
 def test_a_film_shows_a_game_move_by_move_to_its_end_over_one_ground():
     """X wins in the seventh move of 0, 1, 2, ...; the last picture says so."""
     svg = film.film(first_legal, opening("tic_tac_toe"), notation("tic_tac_toe")).svg
-    frames = elements(svg, "frame")
+    frames = elements(svg, "moment")
     marks = [len([e for e in frame.iter() if "mark" in (e.get("class") or "").split()]) for frame in frames]
     assert marks == list(range(8)) and len(elements(svg, "ground")) == 1
     first, last = (ElementTree.tostring(frames[at], "unicode") for at in (0, -1))

@@ -46,7 +46,7 @@ def test_a_film_of_a_screen_shows_every_move_as_fast_as_it_is_played(position):
     policy = np.array([1.0, 0.0, 0.0])
     found = Analysis(0, policy, 0.5, policy, 0.5, 8, 0.1)
     made = film.film(lambda position: found, position, make_notation(position.environment), most_pictures=5)
-    assert made.svg.count('class="frame"') == 5
+    assert made.svg.count('class="moment"') == 6, "and where it ended"
     delays = [float(delay) for delay in re.findall(r"animation-delay:(-?[\d.]+)s", made.svg)]
     assert delays[2] - delays[1] == pytest.approx(1 / 15, abs=0.011)
 
