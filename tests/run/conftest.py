@@ -1,5 +1,6 @@
 """Runs of the tiny program through `start.train`, without compiling anything and without playing a match."""
 
+import signal
 from dataclasses import replace
 
 import jax
@@ -41,6 +42,24 @@ def unbroken():
         state, _ = tiny_run.program()(state, tiny_run.PROGRESS)
         states[int(state.iteration)] = on_host(state)
     return states
+
+
+def happening_in_chunk(number, event):
+    """The program; `event` is called while its chunk `number` runs."""
+    calls = []
+
+    def chunk(state, progress):
+        calls.append(None)
+        if len(calls) == number:
+            event()
+        return tiny_run.program()(state, progress)
+
+    return chunk
+
+
+def signalled_in_chunk(number, signum=signal.SIGINT):
+    """The program; the process gets a signal, by default a Ctrl-C, while chunk `number` runs."""
+    return happening_in_chunk(number, lambda: signal.raise_signal(signum))
 
 
 def saved_state(run_dir):

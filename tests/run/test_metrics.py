@@ -99,12 +99,6 @@ def test_the_curves_of_a_single_player_game_are_its_returns_beside_random_play()
     assert shown == {"self-play": [[2.0, 0.5]], "random play": [[1.0, 0.25], [2.0, 0.25]]}
 
 
-def test_a_loss_of_your_own_stands_beside_the_usual_ones():
-    records = [{"train/loss": 2.0, "train/root_value_loss": 1.0}, {"train/value_loss": 1.0, "train/mine_loss": 0.5}]
-    shown = {"train/loss": "total", "train/value_loss": "value", "train/mine_loss": "mine"}
-    assert metrics.losses(records) == shown
-
-
 @pytest.mark.parametrize("last", [{"eval/random": 0.98, "eval/elo": 312.4}, {RETURN: 0.5}])
 def test_curves_are_drawn_even_with_gaps_and_without_touching_global_state(last, tmp_path):
     before = set(sys.modules)
