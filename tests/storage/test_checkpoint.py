@@ -170,46 +170,21 @@ def test_arrays_may_be_donated_as_soon_as_save_returns(state, tmp_path):
     np.testing.assert_array_equal(restore_params(tmp_path, shapes)[1]["w"], np.arange(2_000_000, dtype=np.float32))
 
 
-def missing(path):
-    path.unlink()
-
-
-def cut(path):
-    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-
-
-@pytest.mark.parametrize("damage, victim", [(missing, "manifest.ocdbt"), (cut, "d/*"), (cut, "ocdbt.process_0/d/*")])
-def test_a_damaged_checkpoint_is_one_sentence_that_names_it(damage, victim, tmp_path, capfd):
-    state, directory = make_state(width=400), tmp_path / "checkpoints"  # too wide for the files of small arrays
-    with Checkpointer(directory) as checkpoints:
-        for step in (1, 2):
-            checkpoints.save(step, state)
-    (file,) = (directory / "2" / "params").glob(victim)
-    damage(file)
-    for read in (
-        lambda: restore_latest(directory, abstract(state)),
-        lambda: restore_params(directory, abstract(state.learner.params)),
-    ):
-        with pytest.raises(ValueError, match=rf"^checkpoint {directory}/2 cannot be read.*; delete it") as error:
-            read()
-        assert "\n" not in str(error.value)
-    assert capfd.readouterr().err == ""
+def test_a_damaged_checkpoint_is_named_and_the_one_before_it_can_be_read(directory, state):
+    (directory / "2" / "params" / "manifest.ocdbt").unlink()
+    for read in (restore_latest, lambda *of: restore_params(of[0], abstract(state.learner.params))):
+        with pytest.raises(ValueError, match=rf"^checkpoint {directory}/2 cannot be read.*; delete it"):
+            read(directory, abstract(state))
     shutil.rmtree(directory / "2")
     assert restore_latest(directory, abstract(state))[0] == 1
 
 
 def test_another_network_is_told_apart_from_damage_by_its_first_array_that_differs(saved, state):
-    def problem(params):
-        with pytest.raises(ValueError, match=f"^checkpoint {saved}/2 was made by another network: ") as error:
-            restore_params(saved, abstract(params))
-        return str(error.value).partition("network: ")[2].partition(";")[0]
-
     params = state.learner.params
-    wider = make_state(width=4).learner.params
-    assert problem(wider) == "its dense.kernel is float32[5,3] (this one needs float32[5,4])"
-    assert problem(params | {"bias": [jnp.zeros(2)]}) == "it has no bias.0 (this one needs float32[2])"
-    smaller = {name: params[name] for name in ("dense", "scale")}
-    assert problem(smaller) == "it has lookup (uint8[7]), which this one has no use for"
+    wider, smaller = make_state(width=4).learner.params, {name: params[name] for name in ("dense", "scale")}
+    for asked, named in ((wider, "dense.kernel"), (params | {"bias": [jnp.zeros(2)]}, "bias.0"), (smaller, "lookup")):
+        with pytest.raises(ValueError, match=f"^checkpoint {saved}/2 was made by another network: .*{named}"):
+            restore_params(saved, abstract(asked))
     other = abstract(state)
     without = other._replace(learner=other.learner._replace(optimiser_state=()))
     with pytest.raises(ValueError, match=r"made with other settings: it has .*optimiser_state"):
@@ -253,10 +228,10 @@ with Checkpointer(sys.argv[1]) as checkpoints:
 """
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(20, marks=pytest.mark.slow)])
-def test_kill_9_at_any_moment_leaves_the_newest_save_that_had_ended_and_nothing_unfinished(kills, tmp_path):
+@pytest.mark.slow
+def test_kill_9_at_any_moment_leaves_the_newest_save_that_had_ended_and_nothing_unfinished(tmp_path):
     shapes = {name: jax.ShapeDtypeStruct((300, 300), jnp.float32) for name in "abcdefgh"}
-    for _ in range(kills):
+    for _ in range(20):
         before = checkpoint_steps(tmp_path)[-1:]
         with subprocess.Popen([sys.executable, "-c", SAVING, tmp_path], stdout=subprocess.PIPE, text=True) as process:
             assert process.stdout.readline() == "ready\n"
