@@ -95,19 +95,15 @@ def walk(name, num_games, num_moves):
     return num_games * num_moves, *counts.astype(int).tolist(), (statistic, len(excess) - 1)
 
 
-@pytest.mark.parametrize("name, num_moves", [("2048", 160), ("backgammon", 40)])
-def test_our_step_is_pgxs_given_the_outcome_and_in_distribution(name, num_moves):
-    moves, different, answered, ended, (statistic, freedom) = walk(name, 128, num_moves)
-    assert (moves, different) == (128 * num_moves, 0) and chi2.sf(statistic, freedom) > 1e-3
-    assert answered > moves / 5 and (ended > 50 or name == "backgammon")
-
-
-@pytest.mark.slow
-@each_game  # games of backgammon end here too
-def test_so_it_is_on_a_million_moves(name):
-    moves, different, _, ended, (statistic, freedom) = walk(name, 2048, 512)
-    assert moves > 1_000_000 and different == 0 and ended > 1000
-    assert chi2.sf(statistic, freedom) > 1e-3
+@pytest.mark.parametrize(
+    "name, num_games, num_moves",
+    [("2048", 128, 160), ("backgammon", 128, 40)]
+    + [pytest.param(name, 2048, 512, marks=pytest.mark.slow) for name in NAMES],  # games of backgammon end here too
+)
+def test_our_step_is_pgxs_given_the_outcome_and_in_distribution(name, num_games, num_moves):
+    moves, different, answered, ended, (statistic, freedom) = walk(name, num_games, num_moves)
+    assert (moves, different) == (num_games * num_moves, 0) and chi2.sf(statistic, freedom) > 1e-3
+    assert answered > moves / 5 and (ended > 50 or num_moves == 40)
 
 
 @each_game
@@ -134,18 +130,6 @@ def test_all_three_functions_are_total(name):
     assert not after.awaits_chance.any() and after.is_last.all() and then.is_last.all()
     for moved in (after, then):
         assert (moved.reward == 0).all() and (moved.discount == 0).all() and moved.state.terminated.all()
-
-
-@each_game
-def test_an_illegal_move_ends_the_game_at_pgxs_price_and_leaves_the_board(name):
-    environment, rules = environment_of(name), pgx.make(name)
-    state = opening_with_an_illegal_move(name)
-    action = jnp.argmin(state.legal_action_mask)
-    step = environment.move(state, action, jax.random.key(0))
-    theirs = rules.step(state, action, jax.random.key(0)).rewards
-    np.testing.assert_array_equal(step.state.rewards, theirs)
-    assert (step.reward, step.discount, step.is_last, step.outcome) == (theirs.min(), 0, True, -1)
-    np.testing.assert_array_equal(step.state._board, state._board)
 
 
 @pytest.mark.parametrize("awaits, expected", [(True, (3, -0.5, True, 7)), (False, (1, 0.25, False, -1))])

@@ -45,15 +45,6 @@ def test_reward_in_othello_is_the_movers_majority_even_after_passes():
         assert reward == np.sign(int(movers) - int(others))
 
 
-def test_a_pass_hands_the_move_over():
-    othello, go = moves_of("othello"), random_games("go_9x9")
-    passes = (othello.action == 64) & ~othello.ended
-    assert (othello.discount[passes] == -1.0).all()
-    assert (othello.next_player[passes] != othello.player[passes]).all()
-    assert go.action[0, 0, 0] == 81
-    assert go.discount[0, 0, 0] == -1.0
-
-
 def test_two_passes_end_go_and_white_who_passes_last_wins_the_empty_board_by_komi():
     games = random_games("go_9x9")
     assert games.ended[1, 1, 0]

@@ -102,7 +102,6 @@ def test_several_parts_of_a_view_become_one_array():
     [
         ("gymnax:CartPol", "did you mean CartPole-v1"),
         ("gymnax:Pendulum-v1", "its actions are Box"),
-        ("jumanji:Mazz", "did you mean Maze-v0"),
         ("jumanji:RubiksCube-v0", "its actions are of kind MultiDiscreteArray"),
     ],
 )
@@ -111,11 +110,7 @@ def test_what_does_not_fit_is_refused(name, says):
         make_environment(name)
 
 
-def test_a_step_that_cannot_be_compiled_or_a_library_that_is_missing_is_refused(monkeypatch):
-    cartpole = type(gymnax.make("CartPole-v1")[0])
-    monkeypatch.setattr(cartpole, "step_env", lambda self, key, state, action, params: 1 / 0)
-    with pytest.raises(ValueError, match="gymnax:CartPole-v1 cannot be trained .ZeroDivisionError"):
-        make_environment("gymnax:CartPole-v1")
+def test_a_library_that_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "gymnax", None)
     monkeypatch.delitem(__import__("sys").modules, "muzero_jax.games.gymnax_games", raising=False)
     with pytest.raises(ValueError, match="pip install gymnax six"):
