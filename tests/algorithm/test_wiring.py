@@ -25,6 +25,7 @@ from muzero_jax.run.program import init, make_chunk, make_init
 from muzero_jax.run.session import Session
 from muzero_jax.types import Batch, LearnerState, ReplayState, Sample, TrainState
 from tests.reference import double_nim, gamble, tiny_run
+from tests.reference.models import random_params
 from tests.reference.programs import compiled_before, primitives
 from tests.reference.tiny_run import CONFIG, on_host
 from tests.reference.windows import random_window
@@ -47,9 +48,7 @@ def batch_of(algorithm, window):
 @pytest.fixture(scope="module")
 def params():
     """A network with opinions: fresh heads are zero, and then no key could make a difference."""
-    generator = np.random.default_rng(0)
-    fresh = jax.eval_shape(tiny_run.algorithm().model.init, jax.random.key(0))
-    return jax.tree.map(lambda x: jnp.asarray(generator.normal(size=x.shape) * 0.3, x.dtype), fresh)
+    return random_params(tiny_run.algorithm().model)
 
 
 @pytest.fixture(scope="module")

@@ -26,6 +26,7 @@ from muzero_jax.storage import config as configs
 from muzero_jax.storage.config_groups import AlgorithmConfig
 from muzero_jax.types import Targets, Unrolled
 from tests.reference import tiny_run
+from tests.reference.models import random_params
 from tests.reference.tiny_run import CONFIG
 from tests.reference.training import command, quiet
 from tests.reference.windows import make_window, random_window
@@ -88,8 +89,7 @@ def window():
 @pytest.fixture(scope="module")
 def params():
     """A network with opinions."""
-    generator, shapes = np.random.default_rng(0), jax.eval_shape(tiny_run.algorithm().model.init, jax.random.key(0))
-    return jax.tree.map(lambda x: jnp.asarray(generator.normal(size=x.shape) * 0.3, x.dtype), shapes)
+    return random_params(tiny_run.algorithm().model)
 
 
 @pytest.fixture(scope="module")

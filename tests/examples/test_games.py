@@ -23,7 +23,6 @@ from muzero_jax.apps.evaluation import exhaustive, players
 from muzero_jax.apps.play import terminal
 from muzero_jax.apps.play.position import BLACK
 from muzero_jax.apps.play.web_session import WebGame
-from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.own_game import environment_from, load_environment
 from muzero_jax.run import compilation_cache
 from muzero_jax.storage import config as configs
@@ -83,12 +82,6 @@ def test_nim_is_short_and_checked_without_a_finding_and_its_preset_makes_a_run()
     config = validate(presets.preset(str(NIM), None))
     assert config.network.kind == "observation" and config.env_name == "nim"
     assert 12 <= config.targets.td_steps <= 19, "about the twelve objects, which are the longest game"
-
-
-def test_notation_of_cells_falls_back_to_numbers_where_actions_are_no_cells():
-    moves, state = make_notation(nim()._replace(num_actions=16)), nim().init(jax.random.key(0))
-    assert [moves.write(state, action) for action in (0, 14, 15)] == ["a1", "e3", "15"]
-    assert make_notation(nim()._replace(board=None)).write(state, 3) == "3"
 
 
 @pytest.mark.slow

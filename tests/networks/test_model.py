@@ -1,5 +1,6 @@
 """The MLP, the tower, the transformer, the network that imagines observations: what their outputs may depend on."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -9,12 +10,11 @@ import pytest
 
 from muzero_jax import algorithm as algorithms
 from muzero_jax.networks import layers
-from muzero_jax.networks import model as networks
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.ops import convolution
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Model
-from tests.reference.models import BOARD
+from tests.reference.models import BOARD, make_network
 
 N, WIDTH, S = 5, 8, 7
 PASS = 9
@@ -46,16 +46,7 @@ def key(seed):
     return jax.random.key(seed, impl="rbg")  # compiles in a quarter of threefry's time
 
 
-def make_model(kind, compute_dtype="float32", width=WIDTH):
-    return networks.make_model(
-        BOARD,
-        Support(-1.0, 1.0, S),
-        kind=kind,
-        width=width,
-        num_blocks=1,
-        activation="relu",
-        compute_dtype=compute_dtype,
-    )
+make_model = partial(make_network, support=Support(-1.0, 1.0, S))
 
 
 def randomised(params):
@@ -114,7 +105,8 @@ def test_heads_start_at_a_uniform_policy_and_at_value_and_reward_0(case, observa
 
 def test_parameters_are_float32_whatever_the_arithmetic():
     for kind in ("mlp", "observation", "tower", "attention", "fully_convolutional"):
-        shapes = [jax.eval_shape(make_model(kind, dtype).init, jax.random.key(0)) for dtype in ("float32", "bfloat16")]
+        models = (make_model(kind, compute_dtype=dtype) for dtype in ("float32", "bfloat16"))
+        shapes = [jax.eval_shape(model.init, jax.random.key(0)) for model in models]
         assert shapes[0] == shapes[1]
         assert {leaf.dtype for leaf in jax.tree.leaves(shapes[1])} == {jnp.dtype("float32")}
 
@@ -134,7 +126,7 @@ def test_reconstruction_has_the_observations_shape_and_reads_the_embedding_alone
 
 
 def test_arithmetic_in_bfloat16_stays_close_to_float32(case, observation):
-    model = make_model(case.kind, "bfloat16")
+    model = make_model(case.kind, compute_dtype="bfloat16")
     observation = (observation > 0.5).astype(np.float32)
 
     @jax.jit
@@ -157,14 +149,11 @@ def test_arithmetic_in_bfloat16_stays_close_to_float32(case, observation):
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        "mlp",
-        "tower",
-        *(pytest.param(k, marks=pytest.mark.slow) for k in ("observation", "attention", "fully_convolutional")),
-    ],
+    ["mlp", "tower"]
+    + [pytest.param(kind, marks=pytest.mark.slow) for kind in ("observation", "attention", "fully_convolutional")],
 )
 def test_with_bfloat16_products_trunks_multiply_bfloat16_and_everything_else_is_float32(kind, observation):
-    exact, rounded = (make_model(kind, dtype, width=32) for dtype in ("float32", "bfloat16_products"))
+    exact, rounded = (make_model(kind, width=32, compute_dtype=dtype) for dtype in ("float32", "bfloat16_products"))
     params, observation = randomised(jax.jit(exact.init)(key(0))), jnp.asarray(observation)
 
     def unroll(model):
@@ -203,24 +192,6 @@ def test_a_rows_output_does_not_depend_on_the_rest_of_the_batch(case, observatio
     actions = np.where(np.arange(N) == 2, ACTIONS, PASS).astype(np.int32)
     one, other = (case.recurrent(case.params, root.embedding, a) for root, a in ((one, ACTIONS), (other, actions)))
     assert_outputs_close(rows(one, 2), rows(other, 2), rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "network",
-    [
-        networks.MuZeroNetwork(SIZES),
-        networks.MuZeroNetwork(SIZES, CELLS_AND_PASS),
-        networks.MuZeroNetwork(SIZES, CELLS_AND_PASS, attends=True),
-        networks.ObservationNetwork(SIZES, colour_swap=None),
-        networks.ConvolutionalNetwork(SIZES, None, CELLS_AND_PASS),
-    ],
-    ids=["mlp", "tower", "attention", "observation", "fully_convolutional"],
-)
-def test_there_are_no_running_statistics(network):
-    """All a network holds are parameters: nothing that differs between search and learning."""
-    inputs = jnp.zeros((1, *BOARD.observation_shape)), jnp.zeros(1, jnp.int32)
-    collections = jax.eval_shape(network.init, jax.random.key(0), *inputs)
-    assert set(collections) == {"params"}
 
 
 # --- actions ----------------------------------------------------------------------------------------------------------
@@ -355,24 +326,14 @@ def test_dynamics_learns_from_the_observation_and_the_reward_and_from_no_judgeme
 def test_numbers_cannot_be_imagined_as_bits():
     environment = BOARD._replace(observe=lambda state: jnp.zeros((3, 3, 2)))
     with pytest.raises(ValueError, match="--network.kind"):
-        networks.make_model(
-            environment,
-            Support(-1.0, 1.0, 3),
-            kind="observation",
-            width=4,
-            num_blocks=1,
-            activation="relu",
-            compute_dtype="float32",
-        )
+        make_network("observation", environment)
 
 
 # --- heads ------------------------------------------------------------------------------------------------------------
 
 
 def test_one_bin_makes_scalar_heads():
-    model = networks.make_model(
-        BOARD, Support(-1.0, 1.0, 1), kind="mlp", width=4, num_blocks=0, activation="silu", compute_dtype="float32"
-    )
+    model = make_network("mlp", support=Support(-1.0, 1.0, 1), num_blocks=0)
     params = jax.eval_shape(model.init, jax.random.key(0))
     output = jax.eval_shape(model.initial_inference, params, jnp.zeros((N, *BOARD.observation_shape)))
     assert output.value_logits.shape == output.reward_logits.shape == (N, 1)

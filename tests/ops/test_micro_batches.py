@@ -10,11 +10,10 @@ import pytest
 from muzero_jax import algorithm as algorithms
 from muzero_jax.algorithm import learning
 from muzero_jax.games.environment import make_environment
-from muzero_jax.networks.model import make_model
-from muzero_jax.networks.value_transform import Support
 from muzero_jax.ops import micro_batches
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.config_groups import NetworkConfig, OptimiserConfig, SearchConfig
+from tests.reference.models import make_network, random_params
 
 
 @pytest.mark.parametrize(
@@ -93,8 +92,7 @@ def spied(model, asked):
 @pytest.fixture
 def tower():
     environment = make_environment("hex", board_size=3)
-    support, sizes = Support(-1.0, 1.0, 3), {"width": 4, "num_blocks": 1}
-    model = make_model(environment, support, kind="tower", activation="relu", compute_dtype="float32", **sizes)
+    model = make_network("tower", environment, width=4)
     assert model.layer_bytes == 4 * 4 * 9
     return environment, model._replace(layer_bytes=micro_batches.INFERENCE_BYTES // 9)  # so that 9 positions fit
 
@@ -105,8 +103,8 @@ def test_a_tower_asked_in_parts_that_the_cache_holds_answers_the_same(monkeypatc
     environment, model = tower
     asked = []
     in_parts = micro_batches.for_inference(spied(model, asked))
-    init_key, observation_key, embedding_key = jax.random.split(jax.random.key(0), 3)
-    params = jax.tree.map(lambda x: x + 0.1, model.init(init_key))  # heads start at zero
+    observation_key, embedding_key = jax.random.split(jax.random.key(0))
+    params = random_params(model)
     observation = jax.random.bernoulli(observation_key, 0.5, (24, *environment.observation_shape))
     embedding = jax.random.uniform(embedding_key, (24, 3, 3, 4))
     actions = jnp.arange(24) % environment.num_actions

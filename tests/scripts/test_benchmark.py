@@ -1,10 +1,7 @@
 """The benchmark and the hardware report: figures by hand, and programs and yardsticks that do the work they count."""
 
-import json
 import re
-import sys
 from dataclasses import replace
-from types import SimpleNamespace
 
 import jax
 import numpy as np
@@ -14,9 +11,8 @@ from muzero_jax import algorithm as algorithms
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.storage.config_groups import NetworkConfig
 from scripts import benchmark, hardware_report
-from scripts.benchmarks import chapters, day, plain, programs, report, suites, timing
-from scripts.benchmarks.timing import Effort, Sample, Variant
-from tests.apps.commands.test_shown_commands import complaint
+from scripts.benchmarks import chapters, plain, programs, report, suites, timing
+from scripts.benchmarks.timing import Effort, Sample
 from tests.reference import tiny_run
 
 NETWORK = NetworkConfig(kind="mlp", width=8, num_blocks=0, num_bins=3, compute_dtype="float32")
@@ -39,22 +35,6 @@ def quick_params(monkeypatch):
 # --- timing and telling -----------------------------------------------------------------------------------------------
 
 
-def test_variants_run_in_turn_and_the_first_call_of_each_is_not_counted():
-    calls = []
-    variants = {"a": Variant(lambda: calls.append("a")), "b": Variant(calls.append, prepare=lambda: "b")}
-    seconds = timing.in_turn(variants, ONCE)
-    assert "".join(calls) == "ab" + 2 * "aabb", "each sample is of calls after as many that wake threads"
-    assert {name: len(found) for name, found in seconds.items()} == {"a": 2, "b": 2}
-
-
-def test_samples_rates_and_ratios():
-    """A round at half the speed is in both: the ratio is 2 throughout. The longest time gives the lowest rate."""
-    sample = timing.summarise([8.0, 9.0, 10.0, 11.0, 12.0])
-    assert sample == (10.0, 9.0, 11.0) and sample.spread == pytest.approx(0.1)
-    assert Sample(3.0, 2.0, 4.0).rate(12.0) == Sample(4.0, 3.0, 6.0)
-    assert timing.ratio([20.0, 10.0, 60.0], [10.0, 5.0, 30.0]) == (2.0, 2.0, 2.0)
-
-
 @pytest.mark.parametrize(
     ("first", "second", "found"),
     [
@@ -68,13 +48,6 @@ def test_samples_rates_and_ratios():
 def test_the_crossover_of_two_tables(first, second, found):
     tables = ({size: Sample(t, t, t) for size, t in table.items()} for table in (first, second))
     assert report.crossover(*tables) == found
-
-
-def test_the_machine_is_described_without_its_owner():
-    told = ["--out", "/home/me/new/", "--compare=/me/a.json", "../me/b", "~/c", "docs/d.json", "--quick"]
-    found = report.describe(["/home/me/scripts/benchmark.py", *told])
-    assert found["command"] == "python scripts/benchmark.py --out new --compare=a.json b c docs/d.json --quick"
-    assert "CPU" in found["hardware"] and {"jax", "mctx"} <= set(found["versions"])
 
 
 # --- comparing reports ------------------------------------------------------------------------------------------------
@@ -96,71 +69,6 @@ def test_a_promised_ratio_that_fell_by_more_than_a_tenth_beyond_the_spreads_is_n
     with pytest.raises(ValueError, match="share no ratio"):
         compared(record(4.0), record(4.0, num_devices=2))
     assert "| ours / theirs | **2.50x** (aim 3) | 0% |" in benchmark.table(record(2.5, aim=3.0))
-
-
-def test_the_cases_have_the_promises_of_our_own_records_and_ratios_of_their_variants(monkeypatch):
-    def nothing(*arguments, **keywords):
-        return Variant(print)
-
-    for name in "positions search plain_search bare_network self_play host_driven_self_play plain_self_play".split():
-        monkeypatch.setattr(programs, name, nothing)
-    monkeypatch.setattr(programs, "chunk", nothing)
-    stand_in = SimpleNamespace(self_play=nothing, learning=nothing, iteration=nothing)
-    monkeypatch.setattr(programs, "Baseline", lambda config: stand_in)
-    monkeypatch.setattr(suites.precision, "has_amx", lambda: True)
-    for suite, cases in suites.SUITES.items():
-        found = list(cases(False))
-        for case in found:
-            assert set(case.make()) == {variant for ratio in case.ratios for variant in ratio[:2]}, case.name
-        if suite != "ablation":
-            told = benchmark.read_promised(report.ROOT / f"docs/results/benchmark-two-intel-cores/{suite}.json")
-            keys = {(c.suite, c.name, c.num_devices, r[0], r[1]) for c in found for r in c.ratios if r.aim}
-            assert keys == set(told)
-
-
-def test_what_stops_the_measuring_costs_no_case_before_it_and_a_regression_is_status_1(monkeypatch, tmp_path):
-    def measure(case, effort):
-        if case.name == "third":
-            raise KeyboardInterrupt
-        return record(4.0, case=case.name)
-
-    cases = [suites.Case("search", name, "calls/s", dict, ()) for name in ("first", "second", "third")]
-    monkeypatch.setitem(suites.SUITES, "search", lambda quick: iter(cases))
-    monkeypatch.setattr(suites, "measure", measure)
-    out = tmp_path / "new.json"
-    assert report_errors(benchmark.main, ["--suite", "search", "--out", str(out)]) == 130
-    assert [found["case"] for found in json.loads(out.read_text())["results"]] == ["first", "second"]
-    cases.pop()
-    out.write_text(json.dumps({"results": [record(5.0, case="second")]}))
-    assert benchmark.main(["--suite", "search", "--compare", str(out)]) == benchmark.EXIT_REGRESSION
-    out.write_text("no JSON")
-    assert report_errors(benchmark.main, ["--compare", str(out)]) == 2
-
-
-def test_the_day_shares_its_minutes_and_every_part_is_a_command_with_flags_that_exist(monkeypatch, tmp_path):
-    parts, asked = day.parts(quick=False), {}
-
-    def attempt(command, log, seconds):
-        assert complaint(" ".join(command[1:])) is None
-        asked[log.stem] = seconds
-        return "ended"
-
-    monkeypatch.setattr(day, "attempt", attempt)
-    monkeypatch.setattr(day, "describe_machine", dict)
-    monkeypatch.setattr(day.time, "monotonic", lambda: 0.0)
-    assert benchmark.main(["--suite", "gpu", "--out", str(tmp_path / "day.json")]) == 0
-    assert [part["name"] for part in json.loads((tmp_path / "day.json").read_text())["parts"]] == list(parts)
-    left = 25 * 60 - day.ENDING
-    assert asked["passes"] == pytest.approx(left * 1.2 / sum(share for share, _ in parts.values()))
-    assert asked["hardware"] == pytest.approx(left), "the last one has what is left over"
-    found = day.measure(tmp_path / "short.json", 1.0, quick=True, say=print)["parts"]
-    assert {part["outcome"] for part in found} == {"left out: too little time"}
-
-
-def test_a_part_that_takes_too_long_is_stopped_and_one_that_fails_is_named(tmp_path):
-    log = tmp_path / "part.txt"
-    assert day.attempt([sys.executable, "-c", "import time; time.sleep(60)"], log, 0.5) == "stopped"
-    assert day.attempt([sys.executable, "-c", "raise SystemExit(3)"], log, 20) == "failed with status 3"
 
 
 # --- programs ---------------------------------------------------------------------------------------------------------

@@ -15,92 +15,10 @@ from muzero_jax.run.program import abstract_progress, make_chunk, make_init
 from scripts import preview
 from scripts.benchmarks.report import ROOT
 from scripts.preview import Work
-from scripts.previewing import program, targets
+from scripts.previewing import targets
 from scripts.previewing.program import Loop
 from scripts.previewing.targets import TARGETS
 from tests.reference import tiny_run
-
-HLO = """\
-HloModule jit_chunk, is_scheduled=true, entry_computation_layout={(f32[8,4]{1,0})->f32[8,4]{1,0}}
-
-%fused_write (p.0: f32[8,4], p.1: f32[4]) -> f32[8,4] {
-  %p.0 = f32[8,4]{1,0} parameter(0)
-  %p.1 = f32[4]{0} parameter(1)
-  %one = s32[] constant(1)
-  %row = f32[1,4]{1,0} bitcast(%p.1)
-  ROOT %write = f32[8,4]{1,0} dynamic-update-slice(%p.0, %row, %one, %one)
-}
-
-%fused_read (p.2: f32[8,4]) -> f32[4] {
-  %p.2 = f32[8,4]{1,0:T(8,128)} parameter(0)
-  %two = s32[] constant(2)
-  %taken = f32[1,4]{1,0} dynamic-slice(%p.2, %two, %two), dynamic_slice_sizes={1,4}
-  ROOT %flat = f32[4]{0} bitcast(%taken)
-}
-
-%down (d: (s32[], f32[8,4])) -> (s32[], f32[8,4]) {
-  %d = (s32[], f32[8,4]{1,0}) parameter(0)
-  %i = s32[] get-tuple-element(%d), index=0
-  %x = f32[8,4]{1,0} get-tuple-element(%d), index=1
-  %line = f32[4]{0} fusion(%x), kind=kLoop, calls=%fused_read
-  %y = f32[8,4]{1,0} fusion(%x, %line), kind=kLoop, calls=%fused_write
-  ROOT %d.1 = (s32[], f32[8,4]{1,0}) tuple(%i, %y)
-}
-
-%on (g: (s32[], f32[8,4])) -> pred[] {
-  %g = (s32[], f32[8,4]{1,0}) parameter(0)
-  %j = s32[] get-tuple-element(%g), index=0
-  ROOT %any = pred[] negate(%j)
-}
-
-%play (m: (s32[], f32[8,4])) -> (s32[], f32[8,4]) {
-  %m = (s32[], f32[8,4]{1,0}) parameter(0)
-  %z = f32[8,4]{1,0} get-tuple-element(%m), index=1
-  %dot = (f32[8,4]{1,0}, s8[4096]{0}) custom-call(%z, %z), custom_call_target="__cublas$lt$matmul"
-  ROOT %inner = (s32[], f32[8,4]{1,0}) while(%m), condition=%on, body=%down, metadata={op_name="a/descend/while"}
-}
-
-%before (b: (s32[], f32[8,4])) -> pred[] {
-  %b = (s32[], f32[8,4]{1,0}) parameter(0)
-  %end = s32[] constant(3)
-  %k = s32[] get-tuple-element(%b), index=0
-  ROOT %less = pred[] compare(%k, %end), direction=LT
-}
-
-%learn (l: f32[8,4]) -> f32[8,4] {
-  %l = f32[8,4]{1,0} parameter(0)
-  %sum = f32[8,4]{1,0} all-reduce-start(%l), replica_groups={{0,1}}, to_apply=%add
-  ROOT %done = f32[8,4]{1,0} all-reduce-done(%sum)
-}
-
-%skip (s: f32[8,4]) -> f32[8,4] {
-  ROOT %s = f32[8,4]{1,0} parameter(0)
-}
-
-ENTRY %main (a: f32[8,4]) -> f32[8,4] {
-  %a = f32[8,4]{1,0} parameter(0)
-  %zero = s32[] constant(0)
-  %begin = (s32[], /*index=1*/f32[8,4]{1,0}) tuple(%zero, %a)
-  %moves = (s32[], f32[8,4]{1,0}) while(%begin), condition=%before, body=%play, metadata={op_name="rollout/while"}
-  %ready = pred[] compare(%zero, %zero), direction=EQ
-  %played = f32[8,4]{1,0} get-tuple-element(%moves), index=1
-  ROOT %learned = f32[8,4]{1,0} conditional(%ready, %played, %played), true_computation=%learn, false_computation=%skip
-}
-"""
-ARRAY, LINE, NUMBER = 8 * 4 * 4, 4 * 4, 4
-
-
-def test_a_text_is_read_as_loops_with_the_kernels_and_bytes_of_a_turn():
-    whole = program.read(HLO)
-    (move,) = whole.inner
-    (down,) = move.inner
-    # The comparison before and the all-reduce of the larger branch are kernels.
-    assert (whole.name, whole.kernels) == ("chunk", 2)
-    # The loop's length stands in its condition; a product's room to work in is not moved.
-    assert (move.name, move.turns, move.kernels) == ("move", 3, 1) and move.size == 3 * ARRAY
-    # A turn reads one line of the array and writes one in place; then its condition is asked.
-    assert (down.name, down.turns, down.kernels) == ("level down", None, 3)
-    assert down.size == (LINE + LINE) + (LINE + LINE) + (1 + NUMBER)
 
 
 def test_work_is_that_of_all_turns():
