@@ -28,7 +28,7 @@ from muzero_jax.types import Targets, Unrolled
 from tests.reference import tiny_run
 from tests.reference.models import random_params
 from tests.reference.tiny_run import CONFIG
-from tests.reference.training import command, quiet
+from tests.reference.training import TINY, command, quiet
 from tests.reference.windows import make_window, random_window
 
 ROOT = Path(__file__).parents[2]
@@ -36,11 +36,9 @@ FILES = sorted((ROOT / "examples" / "algorithms").glob("*.py"))
 HEAD = replace(CONFIG, algorithm=AlgorithmConfig(moves_left.__file__))
 
 
-def test_the_page_shows_them_whole_and_all_but_the_one_with_a_head_have_at_most_25_lines():
-    texts = {file.stem: file.read_text() for file in FILES}
+def test_the_page_shows_them_whole():
     page = (ROOT / "docs" / "your-own-algorithm.md").read_text()
-    assert len(texts) == 6 and [name for name, text in texts.items() if text.strip() not in page] == []
-    assert [name for name, text in texts.items() if len(text.splitlines()) > 25] == ["moves_left"]
+    assert len(FILES) == 6 and [file for file in FILES if file.read_text().strip() not in page] == []
 
 
 @pytest.fixture(scope="module")
@@ -95,7 +93,8 @@ def params():
 @pytest.fixture(scope="module")
 def roots():
     environment = tiny_run.algorithm().environment
-    return environment.roots(jax.vmap(environment.init)(jax.random.split(jax.random.key(0), 4)))
+    begin = jax.jit(lambda keys: environment.roots(jax.vmap(environment.init)(keys)))
+    return begin(jax.random.split(jax.random.key(0), 4))
 
 
 def changed(file, **options):
@@ -126,8 +125,8 @@ def test_lambda_falls_with_the_progress_of_the_run(window, progress, td_lambda):
 
 
 def test_the_mean_of_all_simulations_is_the_value_of_the_root(params, roots):
-    usual = tiny_run.algorithm().search(4)(params, jax.random.key(0), roots)
-    found = changed(mean_value).search(4)(params, jax.random.key(0), roots)
+    searches = (algorithm.search(4) for algorithm in (tiny_run.algorithm(), changed(mean_value)))
+    usual, found = (jax.jit(search)(params, jax.random.key(0), roots) for search in searches)
     np.testing.assert_array_equal(found.value, usual.tree.value[0])
     np.testing.assert_array_equal(found.policy, usual.policy)
     assert (found.value != usual.value).all()
@@ -156,12 +155,9 @@ def test_the_target_counts_the_moves_to_the_first_end_and_is_0_past_it_and_where
 
 # --- from the command line to the board -------------------------------------------------------------------------------
 
-TINY = (
-    "--env tic_tac_toe --devices 2 --search.num-simulations 2 --search.max-num-considered-actions 2 "
-    "--self-play.num-envs 4 --self-play.rollout-length 4 --replay.replay-length 16 --replay.min-frames 4 "
-    "--targets.unroll-steps 1 --targets.td-steps 2 --optimiser.batch-size 4 --optimiser.updates-per-iteration 1 "
-    "--iterations-per-chunk 1 --evaluation.num-simulations 2 --no-tensorboard --max-iterations 2 --minutes None "
-    "--network.kind mlp --network.width 8 --optimiser.reconstruction-weight 0 --evaluation.interval-minutes 0"
+OURS = (
+    "--env tic_tac_toe --network.kind mlp --optimiser.reconstruction-weight 0 --iterations-per-chunk 1 "
+    "--max-iterations 2 --minutes None --evaluation.interval-minutes 0"
 ).split()
 
 
@@ -179,7 +175,10 @@ def run_dir(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder.parent)
         patch.setattr(checks, "examine", lambda *arguments: [])  # which has tests of its own
-        assert command(*TINY, "--run-dir", folder, "--algorithm", "mine.py", "--algorithm.options", "beta=0.25") == 0
+        assert (
+            command(*TINY, *OURS, "--run-dir", folder, "--algorithm", "mine.py", "--algorithm.options", "beta=0.25")
+            == 0
+        )
         assert command("--resume", "--run-dir", folder, "--devices", 2, "--max-iterations", 3) == 0
     return folder
 
@@ -235,13 +234,10 @@ def test_runs_of_other_algorithms_are_other_groups(tmp_path):
     [
         ("x = 1", "change"),
         ("def change(algorithm, config): return 3", "muzero_jax.Algorithm"),
-        ("def change(algorithm): return algorithm", "change"),
         ("def change(algorithm, config): return algorithm._replace(terms=[3])", "terms"),
-        ("def change(algorithm, config): return algorithm._replace(update=None)", "update"),
     ],
 )
 def test_a_file_that_makes_no_algorithm_is_one_sentence(code, named, tmp_path, capsys):
     (tmp_path / "mine.py").write_text(code)
-    assert command(*TINY, "--run-dir", tmp_path / "run", "--algorithm", tmp_path / "mine.py") == EXIT_ERROR
-    said = capsys.readouterr().err
-    assert named in said and said.count("\n") == 1 and not (tmp_path / "run").exists()
+    assert command(*TINY, *OURS, "--run-dir", tmp_path / "run", "--algorithm", tmp_path / "mine.py") == EXIT_ERROR
+    assert named in capsys.readouterr().err and not (tmp_path / "run").exists()

@@ -46,7 +46,7 @@ def comparable(name, state):
 def opening_with_an_illegal_move(name):
     openings = jax.jit(jax.vmap(environment_of(name).init))(jax.random.split(jax.random.key(3), 64))
     index = np.flatnonzero(~np.asarray(openings.legal_action_mask).all(-1))[0]
-    return jax.tree.map(lambda leaf: leaf[index], openings)
+    return jax.tree.map(lambda leaf: leaf[index], jax.device_get(openings))
 
 
 @functools.cache
@@ -109,11 +109,10 @@ def test_our_step_is_pgxs_given_the_outcome_and_in_distribution(name, num_games,
 @each_game
 def test_all_three_functions_are_total(name):
     environment, opening = environment_of(name), opening_with_an_illegal_move(name)
-    lost = environment.move(opening, jnp.argmin(opening.legal_action_mask), jax.random.key(0)).state
-    numbers = jnp.array([-1000, -1, 0, 1, environment.num_actions, environment.chance.num_outcomes, 1000])
-
-    between = environment.chance.move(opening, jnp.argmax(opening.legal_action_mask)).state
-    states = jax.tree.map(lambda *leaves: jnp.stack(leaves), opening, lost, between)
+    move = jax.jit(environment.chance.move)
+    lost, between = (move(opening, choose(opening.legal_action_mask)).state for choose in (np.argmin, np.argmax))
+    numbers = np.array([-1000, -1, 0, 1, environment.num_actions, environment.chance.num_outcomes, 1000])
+    states = jax.tree.map(lambda *leaves: np.stack(leaves), *map(jax.device_get, (opening, lost, between)))
 
     @jax.jit
     def ask(state, number):

@@ -164,7 +164,7 @@ def lone_pieces(name, num_cells):
             return state.replace(_x=state._x._replace(board=board))
         return state.replace(_board_history=state._board_history.at[0].set(board))
 
-    return jax.vmap(place)(boards), plane
+    return jax.jit(jax.vmap(place))(boards), plane
 
 
 def squares_of_labels(name, num_actions):
@@ -185,8 +185,7 @@ def test_the_cell_of_a_piece_move_is_where_the_observation_shows_the_square_of_i
     environment = environment_of(name)
     height, width = environment.board.shape
     states, plane = lone_pieces(name, height * width)
-    game = pgx.make(name)
-    observation = jax.jit(jax.vmap(game.observe))(states)
+    observation = jax.jit(jax.vmap(pgx.make(name).observe))(states)
     cell_of_square = np.argmax(np.asarray(observation)[..., plane].reshape(height * width, -1), axis=1)
     assert len(set(cell_of_square)) == height * width
     squares = np.asarray(squares_of_labels(name, environment.num_actions))

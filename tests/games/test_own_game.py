@@ -170,9 +170,13 @@ def test_a_game_may_draw_from_its_key_and_then_matches_give_it_one(write):
 def test_an_environment_of_pgx_is_such_an_object_and_meets_rollout_mcts(write):
     """The catalogue's states lose their observation in rollouts; those of a file keep it, as its rules may read it."""
     environment = load_environment(write("import pgx\ndef make(): return pgx.make('tic_tac_toe')"))
-    states = jax.vmap(environment.init)(jax.random.split(jax.random.key(0), 2))
-    states = jax.vmap(environment.move, (0, None))(states, jnp.int32(4)).state
-    look = jax.jit(lambda key: rollout_mcts(environment, key, states, num_simulations=8))
+
+    @jax.jit
+    def look(key):
+        states = jax.vmap(environment.init)(jax.random.split(key, 2))
+        states = jax.vmap(environment.move, (0, None))(states, jnp.int32(4)).state
+        return rollout_mcts(environment, key, states, num_simulations=8)
+
     assert not look(jax.random.key(0)).policy[:, 4].any()
 
 

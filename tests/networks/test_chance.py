@@ -32,7 +32,8 @@ def case(request):
     model = make_model(request.param)
     params = random_params(model)
     observation = jnp.asarray(np.random.default_rng(1).random((N, 3, 3, 2)) > 0.5)
-    return model, params, observation, jax.jit(model.recurrent_inference), model.initial_inference(params, observation)
+    root = jax.jit(model.initial_inference)(params, observation)
+    return model, params, observation, jax.jit(model.recurrent_inference), root
 
 
 def test_a_move_and_a_code_have_outputs_of_one_shape(case):
@@ -94,8 +95,13 @@ def test_counts_are_observations_too():
     model = make_model("mlp", COUNTS, abilities=Abilities(num_codes=21, encodes_chance=True))
     params = random_params(model)
     counts = jnp.asarray(np.random.default_rng(0).integers(-15, 16, (N, 34)), jnp.int32)
-    root = model.initial_inference(params, counts)
-    moved = model.recurrent_inference(params, root.embedding, jnp.arange(N))
+
+    @jax.jit
+    def unroll(counts):
+        root = model.initial_inference(params, counts)
+        return model.recurrent_inference(params, root.embedding, jnp.arange(N))
+
+    moved = unroll(counts)
     assert moved.extras["chance_logits"].shape == (N, 21) and all(np.isfinite(x).all() for x in jax.tree.leaves(moved))
 
 

@@ -12,6 +12,14 @@ from muzero_jax.run.session import Session
 from muzero_jax.storage.config import Config
 from tests.run.conftest import DRAWN
 
+TINY = (
+    "--devices 2 --network.width 8 --search.num-simulations 2 --search.max-num-considered-actions 2 "
+    "--self-play.num-envs 4 --self-play.rollout-length 4 --replay.replay-length 16 --replay.min-frames 4 "
+    "--targets.unroll-steps 1 --targets.td-steps 2 --optimiser.batch-size 4 --optimiser.updates-per-iteration 1 "
+    "--evaluation.num-simulations 2 --no-tensorboard"
+).split()
+"""Flags of a run that is small in every way."""
+
 
 def command(*arguments):
     """The exit status of the command."""

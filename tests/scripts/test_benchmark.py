@@ -71,6 +71,11 @@ def test_a_promised_ratio_that_fell_by_more_than_a_tenth_beyond_the_spreads_is_n
     assert "| ours / theirs | **2.50x** (aim 3) | 0% |" in benchmark.table(record(2.5, aim=3.0))
 
 
+def test_every_part_of_an_accelerators_day_is_a_command_with_flags_that_exist():
+    commands = [command for _, command in day.parts(quick=False).values()]
+    assert [command for command in commands if complaint(command.format(out="x", minutes=1.0))] == []
+
+
 # --- programs ---------------------------------------------------------------------------------------------------------
 
 
