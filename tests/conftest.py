@@ -11,6 +11,7 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax
 import pytest
+from jax._src.lru_cache import LRUCache
 from jaxtyping import install_import_hook
 
 jax.config.update("jax_num_cpu_devices", 2)  # one mesh drives everything, so tests need a mesh of more than one
@@ -43,14 +44,20 @@ def pytest_configure(config):
         if jax.__version_info__ < (0, 11):  # later ones know no such flags and would abort
             flags += " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
         os.environ.setdefault("XLA_FLAGS", flags)  # read when the first program compiles
-    # A program that two tests trace alike is compiled once, and the next run of the tests finds it too. Each worker has
-    # a folder of its own: JAX's has no lock.
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
-    jax.config.update("jax_compilation_cache_dir", str(config.rootpath / ".pytest_cache" / f"programs-{worker}"))
+    # A program that two tests trace alike is compiled once, and the next run of the tests finds it too.
+    jax.config.update("jax_compilation_cache_dir", str(config.rootpath / ".pytest_cache" / "programs"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    LRUCache.put = _put
     data = tempfile.TemporaryDirectory(prefix="data-")
     config.add_cleanup(data.cleanup)
     os.environ["XDG_DATA_HOME"] = data.name  # what training notes of the user's own files (`own.trust`)
+
+
+def _put(cache, key, value):
+    """JAX's own, but a file is there whole or not at all: workers share the folder, which has no lock."""
+    part = cache.path / f"{key}.{os.getpid()}"
+    part.write_bytes(value)
+    part.replace(cache.path / f"{key}-cache")
 
 
 IS_SHARED = "CI" in os.environ or "PYTEST_XDIST_WORKER" in os.environ
@@ -83,13 +90,8 @@ def strict_rank_promotion():
 @pytest.fixture(scope="module")
 def saved_run(tmp_path_factory):
     """The directory of a run with one checkpoint."""
-    from muzero_jax.storage import config as configs  # here, because the import hook must come first
-    from muzero_jax.storage.checkpoint import Checkpointer
-    from tests.reference import tiny_run
+    from tests.reference import tiny_run  # here, because the import hook must come first
 
     run_dir = tmp_path_factory.mktemp("runs") / "tiny"
-    run_dir.mkdir()
-    (run_dir / "config.json").write_text(configs.to_json(tiny_run.CONFIG))
-    with Checkpointer(run_dir / "checkpoints") as checkpoints:
-        checkpoints.save(6, tiny_run.make_init()())
+    tiny_run.save(run_dir, tiny_run.make_init()())
     return run_dir

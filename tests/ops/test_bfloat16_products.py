@@ -30,11 +30,6 @@ def units(request, monkeypatch):
     monkeypatch.setattr(bfloat16_products, "has_amx", lambda: request.param and devices.has_amx())
 
 
-def test_the_name_of_the_dtype_stands_for_two():
-    assert bfloat16_products.dtypes("bfloat16_products") == (jnp.float32, jnp.bfloat16)
-    assert bfloat16_products.dtypes("bfloat16") == (jnp.bfloat16, None)
-
-
 @pytest.mark.usefixtures("units")
 @pytest.mark.parametrize("sizes", [(7, 5, 3), (1, 1, 1), (64, 96, 32)])
 def test_a_product_and_its_cotangents_are_of_rounded_factors_summed_exactly(sizes):

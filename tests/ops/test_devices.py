@@ -87,21 +87,16 @@ def test_an_accelerator_is_described_with_its_toolkit(monkeypatch, platform, pla
     assert devices.describe_device(2) == words
 
 
-def test_a_device_that_tells_nothing_of_its_memory_is_no_error_anywhere(monkeypatch):
-    device = SimpleNamespace(platform="METAL", memory_stats=lambda: None)
-    monkeypatch.setattr(jax, "devices", lambda: [device])
+@pytest.mark.parametrize(
+    ("told", "available", "kind"), [({"bytes_limit": 16 * 2**30}, 16 * 2**30, "small GPU"), (None, 1000, "large GPU")]
+)
+def test_a_device_that_counts_its_memory_is_believed_and_one_that_does_not_has_the_hosts(
+    monkeypatch, told, available, kind
+):
+    monkeypatch.setattr(jax, "devices", lambda: [SimpleNamespace(platform="METAL", memory_stats=lambda: told)])
     monkeypatch.setattr(devices, "_mem_available", lambda: 1000)
     monkeypatch.setattr(devices, "_cgroup_memory_free", lambda root: None)
-    assert devices.available_memory_bytes() == 1000
-    assert devices.kind() == "large GPU"
-
-
-def test_a_device_that_counts_its_memory_is_believed(monkeypatch):
-    counted = {"bytes_limit": 16 * 2**30, "peak_bytes_in_use": 5}
-    device = SimpleNamespace(platform="gpu", memory_stats=lambda: counted)
-    monkeypatch.setattr(jax, "devices", lambda: [device])
-    assert devices.available_memory_bytes() == 16 * 2**30
-    assert devices.kind() == "small GPU"
+    assert (devices.available_memory_bytes(), devices.kind()) == (available, kind)
 
 
 def test_devices_already_in_use_are_kept():

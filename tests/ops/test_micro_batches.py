@@ -17,14 +17,6 @@ from tests.reference.models import make_network, random_params
 
 
 @pytest.mark.parametrize(
-    "batch_size, largest, expected",
-    [(128, None, 128), (128, 1000, 128), (128, 128, 128), (128, 100, 64), (96, 33, 32), (7, 6, 1), (8, 1, 1)],
-)
-def test_a_part_is_the_largest_divisor_that_is_allowed(batch_size, largest, expected):
-    assert micro_batches.size(batch_size, largest=largest) == expected
-
-
-@pytest.mark.parametrize(
     "batch_size, cells, channels, expected",
     [
         (128, 42, 64, 32),  # 10.5 KiB a window: 36 fit into 384 KiB

@@ -54,9 +54,9 @@ def test_a_buffer_holds_at_least_a_window_and_whole_rollouts_and_larger_batches_
     assert autotune.with_sizes(config, Sizes(16, 4, 16)).optimiser.warmup_updates == 5
 
 
-@pytest.mark.parametrize("config", [presets.hex_any(6), presets.go_9x9()], ids=["hex", "go"])
-def test_the_climb_reaches_the_thousands_of_games_that_an_accelerator_wants(config, tuned):
+def test_the_climb_reaches_the_thousands_of_games_that_an_accelerator_wants(tuned):
     """Twice the games are twice as fast up to 16,384, and nothing else matters."""
+    config = presets.hex_any(6)
     found, lines, _ = tuned(lambda sizes: min(sizes.num_envs, 16_384), config)
     assert found.self_play.num_envs == 16_384 and windows_per_frame(found) == windows_per_frame(config)
     assert lines[-1] == f"the same without a search: {' '.join(differing(found, config))}"

@@ -31,6 +31,7 @@ def test_the_plan_is_the_state_and_what_xla_says_that_the_program_needs_besides(
     assert copy == plan.total - 123 == sum(plan.parts.values()) - 123
 
 
+@pytest.mark.usefixtures("unbroken")  # which compiles the program
 def test_a_real_program_takes_the_planned_state_as_its_argument_and_gives_it_back_in_place():
     plan, account = make_plan(tiny_run.program()), tiny_run.program().memory_analysis()
     state = plan.total - plan.parts["program"]
@@ -65,6 +66,3 @@ def test_a_run_that_cannot_fit_is_refused_with_the_flags_that_lower_its_largest_
     plan.check(None)
     with pytest.raises(ValueError, match=f"lower {flag}$"):
         plan.check(plan.total - 1)
-
-
-# --- the peak ---------------------------------------------------------------------------------------------------------

@@ -11,9 +11,7 @@ import pytest
 
 from muzero_jax import algorithm as algorithms
 from muzero_jax.agent import load_agent
-from muzero_jax.apps import start
 from muzero_jax.apps.evaluation.arena import Arena
-from muzero_jax.apps.start import Ready
 from muzero_jax.apps.study import population, together
 from muzero_jax.ops import devices
 from muzero_jax.run import charts, metrics, program
@@ -179,13 +177,3 @@ def test_one_that_diverges_leaves_the_other_as_it_is_and_the_clock_of_all_goes_o
     assert minutes[0] > minutes[1]
     session(resume=True, max_iterations=10)
     assert metrics.read_records(tmp_path / "seed0")[-1]["time/minutes"] > minutes[0]
-
-
-def test_agents_that_were_trained_together_are_not_continued_otherwise(session, tmp_path):
-    session(max_iterations=4)
-    ready = Ready(MEMBERS[1], tmp_path / "seed1", tiny_run.mesh(), tiny_run.algorithm())
-    with pytest.raises(ValueError, match="together"):
-        start.train(ready, replace(tiny_run.SESSION, resume=True), lambda line: None)
-    (tmp_path / "seed1" / "together.json").unlink()
-    with pytest.raises(ValueError, match="leave out --together"):
-        session(resume=True, max_iterations=8)

@@ -1,6 +1,5 @@
 """Checkpoints: whole states come back as they were, and no accident costs more than the newest one."""
 
-import functools
 import random
 import resource
 import shutil
@@ -13,62 +12,28 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
-import optax
-import pgx
 import pytest
-from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from jax.sharding import NamedSharding, PartitionSpec
 
 from muzero_jax import algorithm as algorithms
+from muzero_jax.ops import devices
+from muzero_jax.run import program
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps, restore_params, save_params
-from muzero_jax.types import ActorState, LearnerState, ReplayState, TrainState, Transition
 from tests.reference.tiny_run import CONFIG, assert_same, restore_latest
 
-NUM_ENVS, RING = 4, 6
 
+def make_state(num_devices=2, width=16):
+    """The state of a tiny run: typed keys, pgx states, optax states, bools and bytes, split over devices and not."""
+    algorithm = algorithms.make(configs.with_values(CONFIG, {"network.width": width}))
+    generator = np.random.default_rng(0)
 
-def place(tree, num_devices, *spec):
-    mesh = jax.make_mesh((num_devices,), ("data",), axis_types=(AxisType.Auto,), devices=jax.devices()[:num_devices])
-    return jax.device_put(tree, NamedSharding(mesh, PartitionSpec(*spec)))
+    def fill(leaf):
+        if jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+            return jax.device_put(jax.random.key(7), leaf.sharding)
+        return jax.device_put(generator.integers(0, 2, leaf.shape).astype(leaf.dtype), leaf.sharding)
 
-
-@functools.cache
-def make_games():
-    return jax.jit(jax.vmap(pgx.make("tic_tac_toe").init))(jax.random.split(jax.random.key(1), NUM_ENVS))
-
-
-def make_state(num_devices=2, width=3):
-    """A state with every kind of leaf: typed keys, pgx states, optax states, bool, uint8, bfloat16, split and not."""
-    random = np.random.default_rng(0)
-    ring = (RING, NUM_ENVS)
-    params = {
-        "dense": {"kernel": jnp.asarray(random.normal(size=(5, width)), jnp.float32)},
-        "scale": jnp.asarray(random.normal(size=width), jnp.bfloat16),
-        "lookup": jnp.asarray(random.integers(0, 255, 7), jnp.uint8),
-    }
-    transitions = Transition(
-        observation=jnp.asarray(random.integers(0, 2, (*ring, 3, 3, 2)), bool),
-        legal_action_mask=jnp.asarray(random.integers(0, 2, (*ring, 9)), bool),
-        action=jnp.asarray(random.integers(0, 9, ring), jnp.int32),
-        reward=jnp.asarray(random.normal(size=ring), jnp.float32),
-        discount=jnp.asarray(random.normal(size=ring), jnp.float32),
-        is_last=jnp.asarray(random.integers(0, 2, ring), bool),
-        search_policy=jnp.asarray(random.normal(size=(*ring, 9)), jnp.float32),
-        search_value=jnp.asarray(random.normal(size=ring), jnp.float32),
-        explored=jnp.asarray(random.integers(0, 2, ring), bool),
-    )
-    optimiser_state = optax.adam(1e-3).init(params)
-    return TrainState(
-        actor=place(ActorState(make_games(), jnp.arange(8, dtype=jnp.int32)), num_devices, "data"),
-        learner=place(LearnerState(params, optimiser_state, jnp.int32(11), jnp.int32(99)), num_devices),
-        replay=ReplayState(
-            place(transitions, num_devices, None, "data"),
-            place(jnp.int32(2), num_devices),
-            place(jnp.int32(6), num_devices),
-        ),
-        iteration=place(jnp.int32(5), num_devices),
-        seed_key=place(jax.random.key(7), num_devices),
-    )
+    return jax.tree.map(fill, program.make_init(algorithm, 0, devices.make_mesh(num_devices)).eval_shape())
 
 
 def abstract(tree):
@@ -162,7 +127,8 @@ def test_every_save_is_kept_up_to_the_newest_few_though_they_overlap(tmp_path, s
 
 def test_arrays_may_be_donated_as_soon_as_save_returns(state, tmp_path):
     overwrite = jax.jit(lambda x: x * 0 - 1, donate_argnums=0)
-    params = {"w": place(jnp.arange(2_000_000, dtype=jnp.float32), 2, "data")}
+    split = NamedSharding(devices.make_mesh(2), PartitionSpec("data"))
+    params = {"w": jax.device_put(jnp.arange(2_000_000, dtype=jnp.float32), split)}
     with Checkpointer(tmp_path) as checkpoints:
         shapes = abstract(params)
         checkpoints.save(1, state._replace(learner=state.learner._replace(params=params)))
@@ -181,8 +147,8 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_it_can_be_read(directo
 
 def test_another_network_is_told_apart_from_damage_by_its_first_array_that_differs(saved, state):
     params = state.learner.params
-    wider, smaller = make_state(width=4).learner.params, {name: params[name] for name in ("dense", "scale")}
-    for asked, named in ((wider, "dense.kernel"), (params | {"bias": [jnp.zeros(2)]}, "bias.0"), (smaller, "lookup")):
+    wider, smaller = make_state(width=24).learner.params, {k: v for k, v in params.items() if k != "decoder"}
+    for asked, named in ((wider, "embedding"), (params | {"bias": [jnp.zeros(2)]}, "bias.0"), (smaller, "decoder")):
         with pytest.raises(ValueError, match=f"^checkpoint {saved}/2 was made by another network: .*{named}"):
             restore_params(saved, abstract(asked))
     other = abstract(state)
@@ -213,6 +179,8 @@ def test_disk_full_is_one_sentence_and_loses_no_earlier_checkpoint(directory, st
 SAVING = """
 import sys, jax, jax.numpy as jnp
 from muzero_jax import algorithm as algorithms
+from muzero_jax.ops import devices
+from muzero_jax.run import program
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from muzero_jax.types import LearnerState, TrainState
