@@ -25,7 +25,7 @@ from tests.reference.models import random_params
 from tests.reference.programs import compiled_before
 from tests.reference.tiny_run import CONFIG
 from tests.reference.windows import random_window
-from tests.run.conftest import DRAWN, Replaced
+from tests.run.conftest import DRAWN, Replaced, draw_matches
 
 EXAMPLES = Path(training_loop.__file__).parent
 
@@ -39,8 +39,7 @@ def tiny_program(monkeypatch):
     monkeypatch.setattr(program, "make_chunk", lambda *_, **options: ready)
     own = SimpleNamespace(make_init=lambda *_: made, make_chunk=lambda *_: compiled)
     monkeypatch.setattr(training_loop, "program", own)
-    monkeypatch.setattr(Arena, "play", lambda *_, **options: DRAWN)
-    monkeypatch.setattr(Arena, "compile", lambda *_, **options: None)
+    draw_matches(monkeypatch)
     monkeypatch.setattr(compilation_cache, "enable", lambda: None)
 
 

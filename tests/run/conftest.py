@@ -22,6 +22,13 @@ from tests.reference.tiny_run import CONFIG, on_host
 DRAWN = {"wins": 1, "draws": 2, "losses": 1, "games": 4, "score": 0.5, "ci95": [0.2, 0.8]}
 
 
+def draw_matches(patch):
+    """Every match of a run is drawn without being played; its curves, which take long to draw, are an empty file."""
+    patch.setattr(Arena, "play", lambda *arguments, **keywords: DRAWN)
+    patch.setattr(Arena, "compile", lambda *arguments, **keywords: None)
+    patch.setattr(charts, "plot_curves", lambda run_dir: (run_dir / CURVES).touch())
+
+
 class Replaced:
     """A function in the compiled program's place."""
 
@@ -69,14 +76,9 @@ def saved_state(run_dir):
 
 @pytest.fixture
 def session(monkeypatch, tmp_path):
-    """Runs `start.train` in `tmp_path/run`; `program` replaces the compiled one.
-
-    Curves are an empty file: drawing them takes longer than the runs, and `test_metrics` draws a run's records.
-    """
+    """Runs `start.train` in `tmp_path/run`; `program` replaces the compiled one."""
     make_init, shared, whole_program = program.make_init, tiny_run.make_init(), tiny_run.program()
-    monkeypatch.setattr(Arena, "play", lambda *arguments, **keywords: DRAWN)
-    monkeypatch.setattr(Arena, "compile", lambda *arguments, **keywords: None)
-    monkeypatch.setattr(charts, "plot_curves", lambda run_dir: (run_dir / CURVES).touch())
+    draw_matches(monkeypatch)
 
     def init_of(algorithm, *others):
         """The shared one for the tiny run's own network, which is the only one with an embedding of width 16."""

@@ -11,10 +11,9 @@ import pytest
 
 from muzero_jax import algorithm as algorithms
 from muzero_jax.agent import load_agent
-from muzero_jax.apps.evaluation.arena import Arena
 from muzero_jax.apps.study import population, together
 from muzero_jax.ops import devices
-from muzero_jax.run import charts, metrics, program
+from muzero_jax.run import metrics, program
 from muzero_jax.run.runner import Planned
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
@@ -22,7 +21,7 @@ from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import names
 from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG, assert_same
-from tests.run.conftest import DRAWN
+from tests.run.conftest import draw_matches
 
 RATES = 1e-3, 4e-3
 LIGHT = configs.with_values(CONFIG, {"targets.unroll_steps": 1, "replay.symmetries": False})
@@ -113,9 +112,7 @@ def test_devices_first_get_members_and_then_share_games(members, available, game
 @pytest.fixture
 def session(monkeypatch, tmp_path, compiled):
     """Trains the agents in `tmp_path`, without compiling anything; `event(calls)` happens before each chunk."""
-    monkeypatch.setattr(Arena, "play", lambda *arguments, **keywords: DRAWN)
-    monkeypatch.setattr(Arena, "compile", lambda *arguments, **keywords: None)
-    monkeypatch.setattr(charts, "plot_curves", lambda run_dir: (run_dir / metrics.CURVES).touch())
+    draw_matches(monkeypatch)
 
     def run(event=lambda calls: None, resume=False, **changes):
         calls = []
