@@ -2,10 +2,8 @@
 
 import gc
 import os
-import resource
 import tempfile
 from pathlib import Path
-from time import perf_counter  # by name: tests replace `time.perf_counter`
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
@@ -58,26 +56,6 @@ def _put(cache, key, value):
     part = cache.path / f"{key}.{os.getpid()}"
     part.write_bytes(value)
     part.replace(cache.path / f"{key}-cache")
-
-
-IS_SHARED = "CI" in os.environ or "PYTEST_XDIST_WORKER" in os.environ
-MOST_SECONDS = 30 if IS_SHARED else 10  # a machine's seconds are shorter where others, or another worker, share it
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item):
-    """A test that keeps the machine busy for longer must be marked `slow`; shared fixtures and waiting don't count."""
-    wall, busy = perf_counter(), _busy_seconds()
-    result = yield
-    seconds = min(perf_counter() - wall, _busy_seconds() - busy)
-    if seconds > MOST_SECONDS and not item.get_closest_marker("slow"):
-        pytest.fail(f"took {seconds:.0f} s: make it faster, or mark it slow")
-    return result
-
-
-def _busy_seconds() -> float:
-    """Processor time of this process, and of those that it has waited for."""
-    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
 @pytest.fixture

@@ -84,25 +84,16 @@ def test_a_game_of_rules_alone_has_no_symmetry_but_the_identity_and_no_choice_of
 
 def test_a_game_record_brings_its_title_its_notation_and_its_drawing(write):
     path = write("""
-        from muzero_jax.games.game import Game
         from muzero_jax.games.notation import Notation, words
-        from muzero_jax.games.view import View
-        from tests.apps.check.test_environment import Heap
-
-        def notation(shape, num_actions):
-            return Notation(*words(["one", "two"]), [], [])
+        from tests.reference.drop import DROP
 
         def make():
-            view = View(lambda state: [["I"] * int(state.stones)], colours=("Ann", "Bob"))
-            return Game("heap", "The heap", rules=lambda board_size: Heap(), notation=notation, view=view)
+            return DROP._replace(notation=lambda *_: Notation(*words(["left", "middle", "right"]), [], []))
     """)
     environment = load_environment(path)
     position, moves = new_game(environment), make_notation(environment)
-    assert position.game.title == "The heap" and moves.write(position.state, 1) == "two"
-    position = position.play(moves.read(position.state, "one"))
-    assert drawing.plain(drawing.draw(position, moves)) == " I I I I"
-    position = position.play(1).play(1)
-    assert position.is_over and position.result == "Ann wins"
+    position = position.play(moves.read(position.state, "right"))
+    assert position.game.title == "Drop" and drawing.plain(drawing.draw(position, moves)) == " . . .\n . . B"
 
 
 def test_an_environment_whose_states_have_no_form_is_played_and_kept_at_its_end(write):

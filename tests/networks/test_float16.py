@@ -191,6 +191,7 @@ def run():
     return SimpleNamespace(program=program, abstract=abstract, states=states, metrics=metrics, last=state)
 
 
+@pytest.mark.slow
 def test_a_run_finds_the_scale_that_fits_and_learns_on_both_devices_alike(run):
     learned = run.metrics["train/updates"] > 0
     scales = run.metrics["train/loss_scale"][learned]
@@ -210,12 +211,17 @@ def params_of(state):
     return jax.tree.leaves({name: leaves for name, leaves in state.learner.params.items() if name != "decoder"})
 
 
-def test_parameters_and_what_search_says_stay_float32(run):
-    assert {leaf.dtype for leaf in jax.tree.leaves(run.last.learner.params)} == {jnp.dtype("float32")}
-    kept = run.last.replay.transitions
-    assert kept.search_policy.dtype == kept.search_value.dtype == jnp.float32
+def test_a_run_scales_its_loss_and_keeps_parameters_and_what_search_says_in_float32():
+    algorithm, mesh = algorithms.make(CONFIG), tiny_run.mesh()
+    state = make_init(algorithm, CONFIG.seed, mesh).eval_shape()
+    assert isinstance(state.learner.optimiser_state, learner.ScaledState)
+    assert {leaf.dtype for leaf in jax.tree.leaves(state.learner.params)} == {jnp.dtype("float32")}
+    assert state.replay.transitions.search_policy.dtype == state.replay.transitions.search_value.dtype == jnp.float32
+    after, metrics = make_chunk(algorithm, mesh).trace(state, tiny_run.PROGRESS).out_info
+    assert "train/loss_scale" in metrics and jax.tree.structure(after) == jax.tree.structure(state)
 
 
+@pytest.mark.slow
 def test_a_restored_run_goes_on_bit_for_bit_with_its_scale(run, tmp_path):
     saved = tiny_run.on_devices(run.states[3], run.abstract)
     with Checkpointer(tmp_path) as checkpoints:
