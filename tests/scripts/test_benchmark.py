@@ -11,43 +11,20 @@ from muzero_jax import algorithm as algorithms
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.storage.config_groups import NetworkConfig
 from scripts import benchmark, hardware_report
-from scripts.benchmarks import chapters, plain, programs, report, suites, timing
-from scripts.benchmarks.timing import Effort, Sample
+from scripts.benchmarks import chapters, plain, programs, suites, timing
+from scripts.benchmarks.timing import Effort
 from tests.reference import tiny_run
+from tests.reference.models import random_params
 
 NETWORK = NetworkConfig(kind="mlp", width=8, num_blocks=0, num_bins=3, compute_dtype="float32")
 TINY = programs.learning(programs.playing("tic_tac_toe", NETWORK, 4, 2, rollout_length=2), 4, 1, unroll_steps=1)
 ONCE = Effort(rounds=2, least=2, enough=1.0, seconds=0.0)
 
 
-def noise_params(model):
-    """Drawn by NumPy, because compiling a network's own initialisation takes seconds."""
-    generator, shapes = np.random.default_rng(0), jax.eval_shape(model.init, jax.random.key(0))
-    return jax.tree.map(lambda leaf: 0.3 * generator.standard_normal(leaf.shape, np.float32), shapes)
-
-
 @pytest.fixture(autouse=True)
 def quick_params(monkeypatch):
     for module in (programs, chapters):
-        monkeypatch.setattr(module, "noisy_params", noise_params)
-
-
-# --- timing and telling -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "found"),
-    [
-        ({1: 1.0, 10: 10.0, 100: 100.0}, {1: 4.0, 10: 4.0, 100: 4.0}, "between 1 and 10, near 4"),  # b meets 4 at 4
-        ({1: 1.0, 64: 4.0}, {1: 2.0, 64: 1.0}, "between 1 and 64, near 4"),  # log 2 to -log 4: a third of the way
-        ({1: 2.0, 2: 1.0, 4: 1.0, 8: 4.0}, {1: 1.0, 2: 2.0, 4: 4.0, 8: 1.0}, "between 4 and 8, near 5.7"),  # the last
-        ({1: 1.0, 2: 1.0}, {1: 2.0, 2: 1.0}, "never, up to 2"),  # a tie is not ahead
-        ({1: 1.0, 4: 9.0, 8: 9.0}, {2: 5.0, 4: 3.0, 8: 3.0}, "ahead from the smallest, 4"),  # sizes of both tables
-    ],
-)
-def test_the_crossover_of_two_tables(first, second, found):
-    tables = ({size: Sample(t, t, t) for size, t in table.items()} for table in (first, second))
-    assert report.crossover(*tables) == found
+        monkeypatch.setattr(module, "noisy_params", random_params)
 
 
 # --- comparing reports ------------------------------------------------------------------------------------------------
@@ -82,7 +59,7 @@ def test_every_part_of_an_accelerators_day_is_a_command_with_flags_that_exist():
 @pytest.fixture(scope="module")
 def baseline():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(programs, "noisy_params", noise_params)
+        patch.setattr(programs, "noisy_params", random_params)
         return programs.Baseline(TINY)
 
 
@@ -90,6 +67,7 @@ def changed(before, after):
     return any((x != y).any() for x, y in zip(*map(jax.tree.leaves, (before, after)), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("program", ["baseline", "host", "ours"])
 def test_self_play_goes_on_with_legal_moves(program, baseline):
     makers = {"host": programs.host_driven_self_play, "ours": lambda config: programs.self_play(config, 2)}
@@ -101,6 +79,7 @@ def test_self_play_goes_on_with_legal_moves(program, baseline):
     assert (first.observation != second.observation).any()  # it goes on from where it was
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("program", "work"), [("learning", 1), ("iteration", 8)])
 def test_the_baseline_changes_its_parameters(program, work, baseline):
     variant = getattr(baseline, program)()
@@ -117,6 +96,7 @@ def test_our_program_learns_and_plays_as_much_as_it_counts():
     assert first["train/parameter_norm"] != second["train/parameter_norm"]
 
 
+@pytest.mark.slow
 def test_a_search_call_searches_every_position_and_the_bare_network_is_asked_once_a_simulation():
     asked = programs.positions(TINY, 2)
     found = programs.search(TINY, asked).run()
@@ -129,7 +109,7 @@ def test_a_search_call_searches_every_position_and_the_bare_network_is_asked_onc
 def test_the_plain_network_computes_what_the_library_does(kind):
     config = replace(TINY, env="hex", board_size=3, network=replace(NETWORK, kind=kind, num_blocks=2))
     algorithm = algorithms.make(config)
-    params, inputs = noise_params(algorithm.model), chapters.make_inputs(config, 4)
+    params, inputs = random_params(algorithm.model), chapters.make_inputs(config, 4)
     expected = chapters.both_inferences(algorithm.model)(params, *inputs)
     found = chapters.both_inferences(plain.model(config, algorithm))(params, *inputs)
     jax.tree.map(lambda ours, theirs: np.testing.assert_allclose(ours, theirs, atol=2e-5), expected, found)
@@ -143,7 +123,7 @@ def test_the_plain_network_computes_what_the_library_does(kind):
 def test_the_python_tree_is_our_puct_tree_visit_for_visit():
     config = programs.searching(programs.playing("tic_tac_toe", NETWORK, 6, 24), policy="puct")
     algorithm, roots = algorithms.make(config), programs.positions(config, 3)
-    params = noise_params(algorithm.model)
+    params = random_params(algorithm.model)
     found = jax.jit(algorithm.search())(params, jax.random.key(0), roots)
     search = plain.PlainSearch(config, algorithm, params)
     for i in range(6):

@@ -1,4 +1,4 @@
-"""`scripts/preview.py`: what a text of XLA says, arithmetic by hand, and that programs compile for accelerators."""
+"""`scripts/preview.py`: its arithmetic by hand, and that programs compile for accelerators."""
 
 import json
 import subprocess
@@ -39,14 +39,8 @@ def test_the_largest_bound_is_the_limit():
 
 def test_what_cannot_be_previewed_is_one_sentence(monkeypatch, capsys):
     monkeypatch.setattr(targets, "PACKAGES", {"gpu": "no_such_package", "tpu": "no_such_package"})
-    for flags in (
-        ["--devices", "5"],
-        ["--devices", "3"],
-        ["--offline", "runs/x"],
-        ["--env", "hex", "--board-size", "99"],
-        ["--env", "hex", "--board-size", "3"],
-    ):
-        assert report_errors(preview.main, flags) == 2
+    for flags in ("--devices 5", "--offline runs/x", "--env hex --board-size 99", "--env hex --board-size 3"):
+        assert report_errors(preview.main, flags.split()) == 2
         assert capsys.readouterr().err.count("error: ") == 1
 
 
