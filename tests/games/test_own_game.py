@@ -7,8 +7,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.apps.evaluation import matches
-from muzero_jax.apps.evaluation.player import random_player
 from muzero_jax.apps.evaluation.rollout_mcts import rollout_mcts
 from muzero_jax.apps.play import drawing
 from muzero_jax.apps.play.position import new_game
@@ -137,25 +135,6 @@ def test_a_game_that_a_time_limit_ends_is_over_for_play_and_keeps_its_discount_f
     assert new_game(environment).play(1).result == "a draw"
     own_legal = states.final(environment._replace(legal=lambda state: jnp.zeros(2, bool)))
     assert own_legal.legal(step.state).all(), "searches go on from there, and ask what is legal"
-
-
-def test_a_game_may_draw_from_its_key_and_then_matches_give_it_one(write):
-    text = """
-        import jax
-        from tests.apps.check.test_environment import {rules}
-
-        class make({rules}):
-            def step(self, state, action, key):
-                return super().step(state, jax.random.bernoulli(key).astype(int), key)
-    """
-    assert load_environment(write(text.format(rules="AlwaysRewarded"))).num_players == 1
-    environment = load_environment(write(text.format(rules="Heap")))
-    assert environment.num_players == 2 and environment.chance is None
-    match = matches.match_in_pieces(
-        environment, random_player(environment), random_player(environment), num_games=4, opening_plies=1
-    )
-    games = match.begin(jax.random.key(0))
-    assert match.advance(None, None, jax.random.key(0), games, 64).states.terminated.all()
 
 
 def test_an_environment_of_pgx_is_such_an_object_and_meets_rollout_mcts(write):
