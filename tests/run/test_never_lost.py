@@ -3,9 +3,12 @@
 Each test ends with "resumed, and equal to the unbroken run to the last bit".
 """
 
+import os
 import resource
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from dataclasses import replace
 from functools import partial
@@ -95,6 +98,29 @@ def test_what_nohup_ignores_stays_ignored_and_signals_that_come_together_are_one
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+IN_TERMINAL = """
+import signal, time
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` may have ignored it
+from muzero_jax.run.interrupt import Interrupt
+with Interrupt() as asked:
+    print("training", flush=True)
+    while not asked.requested:
+        time.sleep(0.01)
+    print("saving", flush=True)
+"""
+
+
+def test_what_is_said_to_a_terminal_that_was_closed_goes_nowhere():
+    """Else to write there would be an error, and the run that closed with it not be saved."""
+    ours, its = os.openpty()
+    with subprocess.Popen([sys.executable, "-c", IN_TERMINAL], stdout=its, stderr=its) as process:
+        os.close(its)
+        assert os.read(ours, 100).startswith(b"training")
+        os.close(ours)
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(30) == 0
 
 
 # --- a full disk ------------------------------------------------------------------------------------------------------
