@@ -127,7 +127,7 @@ ARGUMENTS = """b w blue a1 c3 1a swap-pieces resign 0 4 -1 7.5 1e999 nan ９ /de
 GTP = """play genmove reg_genmove all_legal_moves komi known_command boardsize time_left time_settings loadsgf name quit
     list_commands clear_board undo showboard final_score muzero-policy muzero-value muzero-variation # 7 007"""
 UCI = "position position go go setoption uci isready ucinewgame stop ponderhit quit debug"
-PLAYS = "play b a1|play w b2|genmove w|7 play w swap-pieces|position startpos moves a1 b2|go".split("|")
+PLAYS = "play b a1|play w b2|play b resign|genmove w|7 play w swap-pieces|position startpos moves a1 b2|go".split("|")
 
 
 def lines(commands):

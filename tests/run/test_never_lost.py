@@ -204,4 +204,5 @@ def test_totals_go_on_from_the_checkpoint_though_the_evaluation_after_it_failed(
     with monkeypatch.context() as matches, pytest.raises(RuntimeError, match="killed"):
         matches.setattr(Arena, "play", killed)
         session(max_iterations=8, evaluation=EVALUATED)
+    assert checkpoint_steps(session.directory / "checkpoints")[-1] == 2, "it is saved before it is evaluated"
     assert_goes_on(session, unbroken)

@@ -99,16 +99,17 @@ def test_flags_that_do_not_fit_the_checkpoint_leave_the_run_as_it_was(session, u
 
 
 def test_ctrl_c_finishes_the_chunk_and_saves(session, unbroken):
-    before = signal.getsignal(signal.SIGINT)
-    result = session(signalled_in_chunk(2), max_iterations=8)
+    before, evaluation = signal.getsignal(signal.SIGINT), replace(CONFIG.evaluation, interval_minutes=1e-9)
+    result = session(signalled_in_chunk(2), max_iterations=8, evaluation=evaluation)
     assert signal.getsignal(signal.SIGINT) is before
     assert result.interrupted and not result.by_system and not result.summary["finished"]
     assert result.summary == json.loads((session.directory / "summary.json").read_text())
     assert result.summary["totals"]["frames"] == 128
-    assert not any(map(metrics.brings_evaluation, metrics.read_records(session.directory)))
+    evaluated = [record["iteration"] for record in metrics.read_records(session.directory) if "eval/random" in record]
+    assert 4 not in evaluated, "who asks for a stop waits for no match"
     assert (session.directory / "curves.png").exists()
     assert checkpoint_steps(session.directory / "checkpoints")[-1] == 4
-    session(max_iterations=8, resume=True)
+    session(max_iterations=8, resume=True, evaluation=evaluation)
     assert_same(saved_state(session.directory)[1], unbroken[8])
 
 
