@@ -82,7 +82,8 @@ def lay_trap(folder):
 
 # --- files ------------------------------------------------------------------------------------------------------------
 
-CONFIGS = disturbed(edited(json.loads(configs.to_json(Config(env="tic_tac_toe")))))
+USUAL = json.loads(configs.to_json(Config(env="tic_tac_toe")))
+CONFIGS = disturbed(st.sampled_from(["hex", "mine.py"]).flatmap(lambda env: edited(USUAL | {"env": env})))
 
 
 @fuzzed(CONFIGS)
@@ -102,11 +103,11 @@ def test_configs(text, folder):
 
 @st.composite
 def agent_files(draw):
-    """A file in the format of safetensors, of a config that is a little wrong, or with other bytes."""
+    """A file in the format of safetensors: of a config that is a little wrong, or of bytes that are."""
     metadata = {"format": agent_file.FORMAT, "format_version": "1", "name": "x", "iteration": "7"}
     metadata["config"] = draw(CONFIGS).decode("utf-8", "replace")
     content = safetensors.numpy.save({"['bias']": np.zeros(3, np.float32)}, metadata)
-    return draw(disturbed(st.just(content)))
+    return draw(st.just(content) | disturbed(st.just(content)))
 
 
 @fuzzed(agent_files())
