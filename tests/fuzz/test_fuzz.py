@@ -3,6 +3,7 @@
 The short tests try 10 examples of each surface, the same in every run; the slow ones 300, others in every run.
 """
 
+import contextlib
 import functools
 import io
 import json
@@ -59,7 +60,8 @@ def fuzzed(strategy):
         def test(examples, tmp_path):
             usual = {"database": None, "deadline": None, "suppress_health_check": list(hypothesis.HealthCheck)}
             settings = hypothesis.settings(max_examples=examples, derandomize=examples == 10, **usual)
-            settings(hypothesis.given(strategy)(lambda example: check(example, tmp_path)))()
+            with contextlib.chdir(tmp_path):  # where a relative path leads to the trap, too
+                settings(hypothesis.given(strategy)(lambda example: check(example, tmp_path)))()
 
         return test
 
