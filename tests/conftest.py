@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 import tempfile
 from pathlib import Path
 
@@ -33,16 +34,18 @@ install_import_hook(_checked_modules(), "beartype.beartype")
 gc.set_threshold(50_000, 20, 20)  # tracing makes many objects and few cycles: looking took a tenth of the time
 
 
+# The short tests run their programs a few times, so compiling is most of the work: a quarter less of it, in child
+# processes too. The slow ones (`-m slow`) measure speed and learn against the clock, so they compile as users do. Set
+# before anything imports pgx, which starts the backend, and that reads it; workers of xdist inherit it.
+if "-m" not in sys.argv[1:] and "PYTEST_XDIST_WORKER" not in os.environ:
+    flags = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+    if jax.__version_info__ < (0, 11):  # later ones know no such flags and would abort
+        flags += " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+    os.environ.setdefault("XLA_FLAGS", flags)
+
+
 def pytest_configure(config):
-    """The short tests run their programs a few times, so compiling is most of the work: a quarter less of it, in child
-    processes too. The slow ones measure speed and learn against the clock, so they compile as users do.
-    """
-    if "not slow" in config.option.markexpr:
-        flags = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
-        if jax.__version_info__ < (0, 11):  # later ones know no such flags and would abort
-            flags += " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
-        os.environ.setdefault("XLA_FLAGS", flags)  # read when the first program compiles
-    # A program that two tests trace alike is compiled once, and the next run of the tests finds it too.
+    """A program that two tests trace alike is compiled once, and the next run of the tests finds it too."""
     jax.config.update("jax_compilation_cache_dir", str(config.rootpath / ".pytest_cache" / "programs"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     LRUCache.put = _put
