@@ -11,7 +11,7 @@ import pytest
 from muzero_jax.algorithm.learning import build_terms, imagines_abreast
 from muzero_jax.learning import learner, losses
 from muzero_jax.networks import layers
-from muzero_jax.networks.attention import Transformer, attend, num_heads
+from muzero_jax.networks.attention import Transformer, attend
 from tests.reference import tiny_run
 from tests.reference.models import BOARD, make_network
 from tests.reference.windows import make_batch, random_window
@@ -49,11 +49,6 @@ def shuffled(board, order):
     """[..., H, W, C] with its cells in another order."""
     rows = np.asarray(board).reshape(*board.shape[:-3], CELLS, -1)
     return np.take(rows, order, axis=-2).reshape(board.shape)
-
-
-@pytest.mark.parametrize("width, heads", [(8, 1), (31, 1), (64, 2), (96, 3), (100, 2), (128, 4)])
-def test_heads_have_about_32_units_and_share_the_width_evenly(width, heads):
-    assert num_heads(width) == heads
 
 
 def test_attention_is_a_softmax_over_all_cells_by_head():

@@ -127,6 +127,7 @@ def test_networks_that_imagine_one_next_observation_are_refused(kind):
 # --- one's own --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_check_finds_no_fault():
     assert muzero_jax.check(make_model("mlp"), BOARD) == []
 
