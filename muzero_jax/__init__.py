@@ -3,6 +3,7 @@
 - `train(config, "runs/x")` trains an agent; `presets.preset("hex", 5)` gives the `Config` with which a game begins.
 - `load("runs/x")` gives an `Agent`, to ask for moves; `make_environment("hex", board_size=5)` gives a game.
 - `Algorithm` and `Term`, a loss, are what a file of your own changes; `Game` is a game of your own with its notation.
+- `notebook.setup()` is what a notebook begins with.
 - `check` says what is wrong with a game, a network or an algorithm of your own.
 """
 
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from muzero_jax import presets
     from muzero_jax.algorithm import Algorithm
+    from muzero_jax.apps import notebook
     from muzero_jax.apps.check.check import check
     from muzero_jax.apps.play.trained_agent import TrainedAgent as Agent
     from muzero_jax.apps.play.trained_agent import load
@@ -31,10 +33,12 @@ __all__ = [
     "check",
     "load",
     "make_environment",
+    "notebook",
     "presets",
     "train",
 ]
 
+_MODULES = {"notebook": "muzero_jax.apps.notebook", "presets": "muzero_jax.presets"}
 _HOMES = {
     "Algorithm": "algorithm",
     "Config": "storage.config",
@@ -49,8 +53,8 @@ _HOMES = {
 
 def __getattr__(name: str) -> Any:
     """Imports what a name needs when it is first asked for: importing the package alone starts no JAX."""
-    if name == "presets":
-        return import_module("muzero_jax.presets")
+    if name in _MODULES:
+        return import_module(_MODULES[name])
     if name == "Agent":
         return import_module("muzero_jax.apps.play.trained_agent").TrainedAgent
     if name in _HOMES:

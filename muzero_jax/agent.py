@@ -121,7 +121,7 @@ def load_agent(
     try:
         agent = _build_agent(config, build)
     except ValueError as error:
-        raise ValueError(f"{file} describes no run that can be loaded: {error}") from error
+        raise ValueError(f"cannot load the run that {file} describes: {error}") from error
     if board_size not in (None, config.board_size):
         own, agent = agent, _build_agent(replace(config, board_size=board_size), build)
         if found := shapes.difference(_shapes_of(own), _shapes_of(agent)):

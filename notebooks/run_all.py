@@ -19,6 +19,8 @@ FOLDER = Path(__file__).parent
 FAST = FOLDER.parent / "runs" / "fast"
 WIDGET = "application/vnd.jupyter.widget-view+json"
 MOST_BYTES = 1_000_000
+SET_UP, FOLDED = 1, {"cellView": "form", "jupyter": {"source_hidden": True}}
+"""The cell that all notebooks share, and how Colab and Jupyter fold it."""
 
 
 def find(name: str) -> Path:
@@ -43,8 +45,8 @@ def execute(path: Path, folder: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(notebook, timeout=None, store_widget_state=False, resources={"metadata": {"path": FOLDER}})
     client.execute()
-    for cell in notebook.cells:
-        cell.metadata = {}
+    for number, cell in enumerate(notebook.cells):
+        cell.metadata = FOLDED if number == SET_UP else {}
         if cell.cell_type == "code":
             cell.outputs = [kept(output) for output in cell.outputs if output.get("name") != "stderr"]
     notebook.metadata = {

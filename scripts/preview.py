@@ -57,10 +57,12 @@ def read_arguments(arguments: list[str]) -> tuple[argparse.Namespace, Config]:
     """The command's own flags, and the run's settings."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--target", choices=TARGETS, default="t4", help="the accelerator")
-    parser.add_argument("--devices", type=int, default=1, help="how many of it share the games, on one mesh")
-    parser.add_argument("--env", default="hex", help="the game, whose preset is taken")
+    parser.add_argument("--devices", type=int, default=1, help="how many of these devices share the games, on one mesh")
+    parser.add_argument("--env", default="hex", help="the game whose preset is compiled")
     parser.add_argument("--board-size", type=int, help="of Hex")
-    parser.add_argument("--cuda", default="12.9", help="of driver and runtime; below 12.9 no graph holds a loop")
+    parser.add_argument(
+        "--cuda", default="12.9", help="version of driver and runtime; below 12.9 no CUDA graph contains a loop"
+    )
     parser.add_argument("--no-cuda-graphs", action="store_true", help="graphs as XLA makes them by itself")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     known, flags = parser.parse_known_args(arguments)
@@ -70,7 +72,7 @@ def read_arguments(arguments: list[str]) -> tuple[argparse.Namespace, Config]:
         config = presets.preset(known.env, known.board_size)
         config = validate(override(config, split(flags, Config)))
     if config.offline:
-        raise ValueError("a preview is of a run that plays; leave out --offline")
+        raise ValueError("a preview needs self-play; leave out --offline")
     for flag, size in zip(("--self-play.num-envs", "--optimiser.batch-size"), config.shared_sizes, strict=True):
         devices.check_divisible(flag, size, known.devices)
     return known, config

@@ -51,7 +51,7 @@ class Arguments:
     verify: bool = False
     """train nothing: compare the hashes, and draw the table from the scores"""
     record: bool = False
-    """write the result from the runs, in place of comparing them with it"""
+    """write the result from the runs, instead of comparing them with it"""
 
 
 class Study(NamedTuple):
@@ -73,7 +73,7 @@ def main(arguments: list[str]) -> int:
     if command.verify:
         return verify(folder)
     if unknown := [name for name in command.groups if name not in study.groups]:
-        raise ValueError(f"{command.name} has no group {unknown[0]}; choose of {', '.join(study.groups)}")
+        raise ValueError(f"{command.name} has no group {unknown[0]}; choose one of {', '.join(study.groups)}")
     if command.record and (command.groups or command.seeds):
         raise ValueError("--record writes a whole result; leave out --groups and --seeds")
     chosen = itertools.product(command.groups or study.groups, study.seeds[: command.seeds])
@@ -97,14 +97,14 @@ def read_study(folder: Path) -> Study:
         return Study(**{"made": {}} | json.loads((folder / STUDY).read_text(encoding="utf-8")))
     except OSError as error:
         known = ", ".join(sorted(path.parent.name for path in RESULTS.glob(f"*/{STUDY}")))
-        raise ValueError(f"there is no result {folder.name}; choose of {known or 'none that there are'}") from error
+        raise ValueError(f"there is no result {folder.name}; choose one of {known or '(there are none)'}") from error
 
 
 def train(flags: list[str], seed: int, run_dir: Path) -> None:
     """Trains one run, or goes on with it; ValueError if it does not end well."""
     own = ["--resume"] if run_directory.holds_run(run_dir) else ["--seed", str(seed)]
     if child.wait([*flags, *own, "--run-dir", str(run_dir)]):
-        raise ValueError(f"the run in {run_dir} did not end; the same command goes on with it")
+        raise ValueError(f"the run in {run_dir} has not ended; run the same command again to continue it")
 
 
 def read_scores(path: Path) -> list[Point]:

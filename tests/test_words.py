@@ -3,9 +3,12 @@
 import ast
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
+
+from tests.reference import pages
 
 ROOT = Path(__file__).parent.parent
 HISTORY = "lab-notebook.md"
@@ -83,3 +86,16 @@ def test_a_page_that_code_names_exists(package):
     texts = (file.read_text(encoding="utf-8") for file in (ROOT / package).rglob("*.py"))
     named = {page for text in texts for page in re.findall(r"(?<![\w/])docs/[\w/-]+\.md", text)}
     assert {page for page in named if not (ROOT / page).exists()} == set()
+
+
+def test_no_page_names_a_public_home_unless_the_project_has_one():
+    """The one setting is `project.urls.Repository` in pyproject.toml, absent by default."""
+    home = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"].get("urls", {}).get("Repository", "")
+    texts = [pages.read(ROOT / path) for path in (*GUIDES, "CONTRIBUTING.md", "mkdocs.yml")]
+    for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        texts += ["".join(cell["source"]) for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]]
+    found = {name for text in texts for name in re.findall(r"github(?:\.com)?/([\w.-]+/muzero[_-]jax[\w.-]*)", text)}
+    assert {name for name in found if not home.endswith(name)} == set()
+    assert {address for text in texts for address in re.findall(r'^ADDRESS = "(.*?)"', text, flags=re.MULTILINE)} <= {
+        home
+    }

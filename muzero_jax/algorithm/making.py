@@ -20,7 +20,7 @@ def make(config: Config, environment: Environment | None = None, model: Model | 
     """The algorithm that the config names, changed by the user's own file if there is one; allocates nothing.
 
     Args:
-      environment, model: your own, in place of those that the config names. The configured networks predict rewards and
+      environment, model: your own, instead of those that the config names. The configured networks predict rewards and
         values within `network.support_range` (1 by default) and clip others. So raise it, or scale your game's rewards,
         or bring a model with another support.
 
@@ -40,7 +40,7 @@ def make(config: Config, environment: Environment | None = None, model: Model | 
     changed: Any = change(algorithm, config, **python_file.read_options(config.algorithm.options))
     if not isinstance(changed, Algorithm):
         what = f"change returns a {type(changed).__name__}, but must return a muzero_jax.Algorithm"
-        raise ValueError(f"{file}: {what}; mostly algorithm._replace(...)")
+        raise ValueError(f"{file}: {what}; usually algorithm._replace(...)")
     return changed
 
 

@@ -24,6 +24,7 @@ from muzero_jax.run.callbacks import Callbacks
 from muzero_jax.run.compiled import Compiled, check_shares, compile_agent
 from muzero_jax.run.run import Result
 from muzero_jax.run.session import Session
+from muzero_jax.run.sizes import compile_sizes
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
@@ -71,7 +72,12 @@ def prepare(
         config = offline.fit_to_source(config, num_devices)
     run_dir = check(config, session, made_with or config)
     if build and session.autotune:
-        raise ValueError("--autotune measures what the config names; leave it out with a game or network of your own")
+        raise ValueError("--autotune cannot measure parts that your program gave; leave it out")
+    if config.board_sizes and (build or session.autotune or session.profile):
+        raise ValueError(
+            "--board-sizes compiles a program for each board from the config and cannot be combined with parts that "
+            "your program gave, with --autotune or with --profile; leave one out"
+        )
     mesh = devices.make_mesh(_count_devices(config, session, num_devices, say))
     if session.compilation_cache:
         compilation_cache.enable()
@@ -103,7 +109,8 @@ def train(ready: Ready, session: Session, say: Say, callbacks: Callbacks | None 
 
     def compile_run(is_new: bool) -> Compiled:
         fill, weights = _open_sources(config, algorithm, session, say) if is_new else (None, None)
-        found = compile_agent(config, algorithm, mesh, session, say)
+        compile_any = compile_sizes if config.board_sizes else compile_agent
+        found = compile_any(config, algorithm, mesh, session, say)
         return found._replace(init=lambda: _first_state(found.init, found.abstract, fill, weights))
 
     agent = runner.Planned(config, run_dir)
@@ -188,7 +195,8 @@ def _introduce(
     """Says what will be trained, on what, for how long and where; with `verbose` the whole config."""
     if verbose:
         say(configs.describe(config))
-    size = f" {config.board_size}x{config.board_size}" if config.board_size else ""
+    sizes = sorted(set(config.board_sizes)) or ([config.board_size] if config.board_size else [])
+    size = f" {', '.join(f'{side}x{side}' for side in sizes)}" if sizes else ""
     compute_dtype, reason = precision.resolve(config.network.compute_dtype)
     say(f"game        {game_of(environment).title}{size}")
     say(f"device      {devices.describe_device(num_devices)}, {compute_dtype} ({reason})")
@@ -197,12 +205,12 @@ def _introduce(
         say(f"offline     from the games of {config.offline} alone; none are played")
     say(f"directory   {run_dir}")
     if config.model == "rules" and ":" in config.env and not python_file.is_path(config.env):  # gymnax:X, X:hidden
-        say("hidden      --model rules plans with the whole state, also with what the player may not see")
+        say("hidden      --model rules searches with the whole state, including what the player may not see")
 
 
 def _advice(config: Config) -> str:
     """Advice that would save most of the time of a run on a large board; "" where there is none."""
-    begins_anew = not (config.init_from or config.offline)
+    begins_anew = not (config.init_from or config.offline or config.board_sizes)
     scales = config.network.kind == "fully_convolutional"  # its weights fit every board
     if begins_anew and scales and (config.board_size or 0) >= LARGE_BOARD:
         return "it learns far sooner from the weights of a smaller board, by --init-from (docs/larger-boards.md)"

@@ -37,7 +37,7 @@ def train(
     """Trains an agent in `run_dir`, on as many devices as share its games and batches evenly.
 
     Args:
-      minutes: the budget, in place of those that the config names.
+      minutes: the budget, instead of those that the config names.
       algorithm: your own game, network or algorithm, instead of those of the config (`algorithm.make`). No file holds
         them, so that only a program can load the run again (`muzero_jax.load(..., algorithm=...)`). What lies in files
         that the config names loads by itself.

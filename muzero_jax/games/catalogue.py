@@ -37,7 +37,7 @@ def find(name: str) -> Game:
         return outside.find(name)
     choices = f"choose one of {', '.join(GAMES)}."
     if name in pgx.available_envs():
-        reason = "is a game of pgx that is not supported yet, because it has hidden cards or chance that nobody listed"
+        reason = "is a game of pgx that is not supported yet, because it has hidden cards or unknown chance outcomes"
         raise ValueError(f"{name!r} {reason}; {choices}")
     closest = difflib.get_close_matches(name.lower().replace("-", "_"), GAMES, n=1, cutoff=0.0)[0]
     raise ValueError(f"There is no game {shown(name)!r} (did you mean {closest!r}?); {choices}")

@@ -42,7 +42,7 @@ def read_games(source: Path) -> list[StoredGame]:
     games = [game for file in files for game in _read(file) if game.moves]
     if not games:
         what = "games in files *.sgf or *.txt, nor is it a run" if source.is_dir() else "moves of a game"
-        raise ValueError(f"{source} holds no {what}; docs/offline.md says how games are written")
+        raise ValueError(f"{source} holds no {what}; docs/offline.md explains the formats")
     return games
 
 
@@ -70,9 +70,9 @@ def _read_sgf(file: Path, text: str) -> list[StoredGame]:
         try:
             size, moves = sgf.read(game)
         except ValueError as error:
-            raise ValueError(f"{name}: {error}; mend the file or take it away") from None
+            raise ValueError(f"{name}: {error}; correct or remove the file") from None
         if any(move.is_setup for move in moves):
-            raise ValueError(f"{name}: it begins with stones that were set up, not at the opening; take it away")
+            raise ValueError(f"{name}: it begins with stones that were set up, instead of an empty board; remove it")
         played = [move for move in moves if move.text.lower() != "resign"]
         colours = tuple(move.colour for move in played)
         games.append(StoredGame(name, tuple(move.text for move in played), colours, size))

@@ -1,4 +1,4 @@
-"""Environments of other libraries as single-player games: `--env gymnax:CartPole-v1`, `--env jumanji:Maze-v0`.
+"""Environments of other libraries as single-player games: `--env gymnax:CartPole-v1`, `--env octax:pong`.
 
 A library's module turns one of its environments into rules in pgx's form, whose states `made` makes. Only what such
 rules can hold fits: one player, one discrete action a move. What a player sees becomes one array. A time limit is a
@@ -21,9 +21,10 @@ from muzero_jax.games.state_shapes import check_alike
 from muzero_jax.games.states import Seated
 from muzero_jax.own.faults import first_line
 
-SEPARATOR = ":"
-LIBRARIES = {"gymnax": "gymnax six", "jumanji": "jumanji six"}
-"""Libraries, each with what pip installs; `NAME_games.py` holds the `NAMES` of one's environments and their `Rules`."""
+SEPARATOR, LIST = ":", "list"
+LIBRARIES = {"gymnax": "gymnax six", "jumanji": "jumanji six", "octax": "octax opencv-python-headless"}
+"""Libraries, each with what pip installs. `NAME_games.py` holds the `NAMES` of one's environments, their `Rules` and
+perhaps `facts`, a function from a name to further fields of its `Game`."""
 MOST_VALUES = 32
 """Whole numbers of so many values or fewer are shown one-hot, as bools: they name things more often than they count."""
 
@@ -45,6 +46,8 @@ def find(name: str) -> Game:
         raise ValueError(
             f"{name} needs the package {error.name}, which is not installed; pip install {LIBRARIES[library]} brings it"
         ) from error
+    if inner == LIST:
+        raise ValueError(f"{library} has {', '.join(sorted(module.NAMES))}")
     if inner not in module.NAMES:
         closest = difflib.get_close_matches(inner, sorted(module.NAMES), n=3, cutoff=0.0)
         raise ValueError(f"{library} has no environment {inner!r} (did you mean {' or '.join(closest)}?)")
@@ -56,9 +59,10 @@ def find(name: str) -> Game:
     except Exception as error:  # whatever a library's environment raises; some load their levels from the network
         problem = f"{type(error).__name__}: {first_line(error)[:120]}"
         raise ValueError(
-            f"{name} cannot be trained ({problem}); one player with one discrete action a move can"
+            f"{name} cannot be trained ({problem}); only one player with one discrete action a move is supported"
         ) from error
-    return Game(name, inner, rules=lambda board_size: rules, layout=NO_CELLS)
+    facts: dict[str, Any] = module.facts(inner) if hasattr(module, "facts") else {"title": inner}
+    return Game(name=name, rules=lambda board_size: rules, layout=NO_CELLS, **facts)
 
 
 def made(inner: Any, leaves: Leaves, legal: Array, reward: Any, terminated: Any, truncated: Any) -> Seated:

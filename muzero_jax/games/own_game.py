@@ -64,7 +64,7 @@ def _environment_from(made: Any, name: str, board_size: int | None, gamma: float
     if isinstance(made, Environment):
         if board_size is not None or gamma != 1.0:
             flag = "--targets.discount" if board_size is None else "--board-size"
-            raise Fault(f"make() of {name} returns an Environment, which decides that itself; leave {flag} out")
+            raise Fault(f"make() of {name} returns an Environment, whose own setting counts; leave {flag} out")
         return _checked(made, name)._replace(game=made.game or Game(made.name, _title(made.name)))
     game = made if isinstance(made, Game) else _plain_game(made, name)
     rules = make_rules(game, board_size)

@@ -16,15 +16,22 @@ EMPTY = "."
 FIRST, SECOND = "X", "O"
 """The stones of the first player and of the other; games with pieces show letters, the first player's in capitals."""
 
+LIT, FADING = "#", "+"
+"""Pixels of a screen: lit in the newest frame, or only in one shortly before."""
+
 INKS = ("black", "white", "red", "yellow", "blue")
 """The colours in which front ends draw stones."""
 
-COLUMNS, CHESS, TILES, POINTS = "connect_four", "chess", "tiles", "points"
-"""The board whose clicks name a column; two on which two clicks name a move, from where and to where; and a grid of
-tiles with numbers on them. On a board of points a move is written FROM/TO, by the mover's own points, `bar` and `off`.
+COLUMNS, CHESS, TILES, POINTS, PIXELS = "connect_four", "chess", "tiles", "points", "pixels"
+"""The board whose clicks name a column; two on which two clicks name a move, from where and to where; a grid of tiles
+with numbers on them; and a screen of pixels, which moves on while a person does nothing: its last action is to wait. On
+a board of points a move is written FROM/TO, by the mover's own points, `bar` and `off`.
 """
-PAGES = ("go", "othello", "tic_tac_toe", "hex", COLUMNS, CHESS, TILES, POINTS)
+PAGES = ("go", "othello", "tic_tac_toe", "hex", COLUMNS, CHESS, TILES, POINTS, PIXELS)
 """The boards that are drawn in a way of their own: the values that `View.page` may have."""
+
+PACE = 1000 / 15
+"""Milliseconds that a move on a screen lasts, whether a person plays or watches."""
 
 Squares = list[list[str]]
 """Rows of `X`, `O`, piece letters and `.`, the top row first."""

@@ -63,7 +63,7 @@ def _require_all(model: Model, environment: Environment, abilities: Abilities, n
         if model.encode_chance is None or model.follow_code is None:
             raise Fault(
                 "--model learned needs a model with `encode_chance` and `follow_code` in a game with chance; add them, "
-                "or take --model learned_outcomes or --network.chance-codes 0"
+                "or use --model learned_outcomes or --network.chance-codes 0"
             )
         code = jax.ShapeDtypeStruct((num_rows, abilities.num_codes), jnp.float32)
         logits = traced("encode_chance", model.encode_chance, params, observation, observation)

@@ -13,7 +13,8 @@ from muzero_jax.networks.chance import ChanceNetwork
 from muzero_jax.networks.contract import observation_of
 from muzero_jax.networks.imagining import ConvolutionalNetwork, ImaginingNetwork, ObservationNetwork
 from muzero_jax.networks.layers import ACTIVATIONS, MUZERO, Abilities, Board, Sizes
-from muzero_jax.networks.network import MuZeroNetwork
+from muzero_jax.networks.network import MuZeroNetwork, Network
+from muzero_jax.networks.pixels import PixelNetwork
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.ops import bfloat16_products
 from muzero_jax.types import Environment, Model
@@ -23,7 +24,7 @@ def make_model(
     environment: Environment,
     support: Support,
     *,
-    kind: Literal["mlp", "observation", "tower", "attention", "fully_convolutional"],
+    kind: Literal["mlp", "observation", "tower", "attention", "fully_convolutional", "pixels"],
     width: int,
     num_blocks: int,
     activation: str,
@@ -40,29 +41,13 @@ def make_model(
 
     Raises:
       ValueError: a kind that the game cannot have: one that imagines observations where they are no planes of bits or
-        where chance has codes, one of cells where there is no board, a canonical one where no symmetry exchanges the
-        colours.
+        where chance has codes, one of cells where there is no board, one of screens where there is none, a canonical
+        one where no symmetry exchanges the colours.
     """
     shape, act = environment.observation_shape, ACTIVATIONS[activation]
     dtypes = bfloat16_products.dtypes(compute_dtype)
     sizes = Sizes(environment.num_actions, support.num_bins, shape, width, num_blocks, act, *dtypes, abilities)
-    if kind in ("mlp", "tower", "attention"):
-        make = ChanceNetwork if abilities.num_codes else MuZeroNetwork
-        network = make(sizes, None if kind == "mlp" else _board_of(environment, kind), attends=kind == "attention")
-    else:
-        board = None if kind == "observation" else _board_of(environment, kind)
-        if not shows_planes_of_bits(environment):
-            raise ValueError(
-                f"--network.kind {kind} predicts planes of bits, but {environment.name} observes something else; "
-                "choose --network.kind mlp or tower"
-            )
-        if abilities.num_codes:
-            raise ValueError(
-                f"--network.kind {kind} imagines one next observation for a move, and chance makes several; choose "
-                "--network.kind mlp or tower, or --network.chance-codes 0"
-            )
-        swap = colour_swap_of(environment) if abilities.canonical else None
-        network = ObservationNetwork(sizes, swap) if board is None else ConvolutionalNetwork(sizes, swap, board)
+    network = _make_network(environment, kind, sizes)
 
     def init(key: Array):
         observation = jnp.zeros((1, *environment.observation_shape))
@@ -89,9 +74,37 @@ def make_model(
     )
 
 
+def _make_network(environment: Environment, kind: str, sizes: Sizes) -> Network:
+    """The network of a kind; ValueError as `make_model`."""
+    shape, abilities = sizes.observation_shape, sizes.abilities
+    if kind in ("mlp", "tower", "attention"):
+        make = ChanceNetwork if abilities.num_codes else MuZeroNetwork
+        return make(sizes, None if kind == "mlp" else _board_of(environment, kind), attends=kind == "attention")
+    if abilities.num_codes:
+        raise ValueError(
+            f"--network.kind {kind} imagines what one move leads to, and chance makes several of it; choose "
+            "--network.kind mlp or tower, or --network.chance-codes 0"
+        )
+    if kind == "pixels":
+        if len(shape) != 3:
+            raise ValueError(
+                f"--network.kind pixels sees a screen [height, width, planes], but {environment.name} observes "
+                f"{list(shape)}; choose --network.kind mlp"
+            )
+        return PixelNetwork(sizes, None)
+    board = None if kind == "observation" else _board_of(environment, kind)
+    if not shows_planes_of_bits(environment):
+        raise ValueError(
+            f"--network.kind {kind} predicts planes of bits, but {environment.name} observes something else; "
+            "choose --network.kind mlp or tower"
+        )
+    swap = colour_swap_of(environment) if abilities.canonical else None
+    return ObservationNetwork(sizes, swap) if board is None else ConvolutionalNetwork(sizes, swap, board)
+
+
 def _board_of(environment: Environment, kind: str) -> Board:
     if environment.board is None:
-        raise ValueError(f"--network.kind {kind} needs a board, which {environment.name} has not; choose mlp")
+        raise ValueError(f"--network.kind {kind} needs a board, which {environment.name} does not have; choose mlp")
     return Board(environment.board.shape, tuple(int(cell) for cell in environment.board.action_location))
 
 

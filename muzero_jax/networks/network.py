@@ -70,9 +70,7 @@ class MuZeroNetwork(Network):
         self.projector = Projector(s)
 
     def initial_inference(self, observation):
-        if self.board is None:
-            observation = observation.reshape(observation.shape[0], -1)
-        embedding = min_max_scale(self.representation(observation))
+        embedding = min_max_scale(self.representation(self._seen(observation)))
         of_move = tuple(jnp.zeros((observation.shape[0], size)) for size in move_outputs(self.sizes))
         return self._predict(embedding, of_move)
 
@@ -83,6 +81,9 @@ class MuZeroNetwork(Network):
     def reconstruct(self, embedding):
         """Logits of the observation, read out linearly; search does not compute them."""
         return self.decoder(embedding).astype(jnp.float32).reshape(-1, *self.sizes.observation_shape)
+
+    def _seen(self, observation):
+        return observation.reshape(observation.shape[0], -1) if self.board is None else observation
 
     def _read_outs(self):
         return position_outputs(self.sizes)

@@ -47,12 +47,12 @@ def check(files: Iterable[str], source: str | Path, trust: Trust) -> None:
         try:
             path, is_there = Path(file).resolve(), Path(file).exists()
         except (OSError, ValueError) as error:  # too long, or of characters that no name has
-            raise ValueError(f"{source} names {name} as code, which no file is called; mend that") from error
+            raise ValueError(f"{source} names {name} as code, which is not a file name; correct it") from error
         if trust.all_code or path in {Path(name).resolve() for name in trust.named} or not is_there:
             continue
         if not (path.is_file() and _note_of(path).exists()):
             name = shown(path, longest=1000)
-            what = f"{source} would run the Python file {name}, with which you never trained"
+            what = f"{source} would run the Python file {name}, with which you have never trained"
             if any(_notes().glob(f"{_path_hash(path)}-*")):
                 what = f"{name} has changed since you trained with it, and {source} would run it"
             raise ValueError(f"{what}; read it, then add --trust-code (in Python: trust_code=True)")
@@ -67,7 +67,7 @@ def note(files: Iterable[str]) -> str | None:
             write_whole(place, f"{path}\n")
         except (OSError, ValueError) as error:
             reason = getattr(error, "strerror", None) or error
-            return f"{path} cannot be noted as yours ({reason}); commands that load this run will want --trust-code"
+            return f"cannot record {path} as yours ({reason}); add --trust-code to commands that load this run"
     return None
 
 

@@ -9,12 +9,12 @@ from dataclasses import replace
 from muzero_jax.ops import devices
 from muzero_jax.own import python_file
 from muzero_jax.presets.boards import connect_four, go_9x9, othello, own_game, small_board, tic_tac_toe, tower
-from muzero_jax.presets.chance import backgammon, game_2048, minatar, outside
-from muzero_jax.presets.hex import SIZES, hex_any
+from muzero_jax.presets.chance import arcade, backgammon, game_2048, minatar, outside
+from muzero_jax.presets.hex import SIZES, for_every_board, hex_any
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment
 
-__all__ = ["GAMES", "TIMES", "hex_any", "preset", "small_board", "suited", "tic_tac_toe", "tower"]
+__all__ = ["GAMES", "TIMES", "for_every_board", "hex_any", "preset", "small_board", "suited", "tic_tac_toe", "tower"]
 
 GAMES: dict[str, Callable[[], Config]] = {
     "tic_tac_toe": tic_tac_toe,
@@ -36,7 +36,7 @@ host would take to start each kernel alone, where there is no CUDA graph. These 
 never timed on a GPU or a TPU, and nothing was trained with them."""
 
 
-IN_PASSES = ("hex", "connect_four", "go_", "chess", "shogi", "minatar-")
+IN_PASSES = ("hex", "connect_four", "go_", "chess", "shogi", "minatar-", "octax:")
 """How the names of games begin that an accelerator searches in passes: those in which nearly every position has as many
 legal actions as a search considers, or all of them. In others passes make fewer simulations: in Othello, with eight
 legal moves in the mean, they scored 43% against `own` (docs/results/2026-11-26-passes.md)."""
@@ -73,7 +73,7 @@ def _of_game(env: str, board_size: int | None, environment: Environment) -> Conf
     if env.startswith("minatar-"):
         return minatar(env)
     if is_outside(env):
-        return outside(env)
+        return arcade(env) if env.startswith("octax:") else outside(env)
     if python_file.is_path(env):
         return replace(own_game(env, environment), board_size=board_size)
     return GAMES[env]() if env in GAMES else tower(env, num_bins=3)

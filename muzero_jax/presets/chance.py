@@ -5,6 +5,7 @@ from muzero_jax.storage.config_groups import (
     EvaluationConfig,
     NetworkConfig,
     OptimiserConfig,
+    ReplayConfig,
     SearchConfig,
     SelfPlayConfig,
     TargetConfig,
@@ -67,6 +68,24 @@ def minatar(env: str) -> Config:
         self_play=SelfPlayConfig(num_envs=256, exploration=0.0),
         targets=TargetConfig(unroll_steps=3, td_steps=10, discount=0.99),
         optimiser=OptimiserConfig(updates_per_iteration=8, reconstruction_weight=10.0),
+    )
+
+
+def arcade(env: str) -> Config:
+    """python experiments/train.py --env octax:pong
+
+    A game on a screen, of octax.
+    """
+    return Config(
+        env=env,
+        minutes=45.0,
+        network=NetworkConfig(kind="pixels", width=32, num_bins=101, support_range=300.0, squash=True),
+        search=SearchConfig(num_simulations=8, max_num_considered_actions=4, rescale_values=True),
+        self_play=SelfPlayConfig(num_envs=64, exploration=0.0),
+        replay=ReplayConfig(replay_length=1024),
+        targets=TargetConfig(unroll_steps=3, td_steps=10, discount=0.99),
+        # Two windows for each frame: learning from pixels wants many updates, and they take most of the time.
+        optimiser=OptimiserConfig(batch_size=128, updates_per_iteration=8, reconstruction_weight=10.0),
     )
 
 

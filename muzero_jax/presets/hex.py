@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from muzero_jax.presets.boards import small_board
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.config_groups import EvaluationConfig
+from muzero_jax.storage.config_groups import EvaluationConfig, NetworkConfig
 
 SIZES = {"CPU": 5, "small GPU": 9, "large GPU": 11, "TPU": 9}
 """The largest board that each kind of device learns in one session."""
@@ -55,6 +55,11 @@ def hex_any(board_size: int) -> Config:
     return config if board_size <= LARGEST_SMALL_BOARD else larger_hex(config)
 
 
+def for_every_board(network: NetworkConfig) -> NetworkConfig:
+    """Convolutions, whose weights fit every board."""
+    return replace(network, kind="fully_convolutional", width=32)
+
+
 def larger_hex(config: Config) -> Config:
     """Hex from 8x8: convolutions, which see every cell alike."""
     size, rollout = config.board_size or 0, config.self_play.rollout_length
@@ -64,7 +69,7 @@ def larger_hex(config: Config) -> Config:
     return replace(
         config,
         minutes=60.0,
-        network=replace(config.network, kind="fully_convolutional", width=32),
+        network=for_every_board(config.network),
         replay=replace(config.replay, replay_length=replay_length),
         evaluation=replace(
             config.evaluation, interval_minutes=10.0, games=64, final_games=64, mcts_simulations=budgets

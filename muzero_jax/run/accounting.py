@@ -52,7 +52,7 @@ class Totals:
     """The work of an agent so far, as metrics `total/...`; a resumed run goes on from its last record."""
 
     def __init__(self, config: Config, record: Record, flops: Flops):
-        self.plays = config.offline is None
+        self.plays, self._has_boards = config.offline is None, bool(config.board_sizes)
         self._flops, self._simulations = flops, config.simulations_per_move  # of an iteration, of a move
         self._counted = [name for name in COUNTED if self.plays or name == "train/updates"]
         totals = [*map(_total_of, self._counted), FLOPS, *([SIMULATIONS] if self.plays else [])]
@@ -103,6 +103,8 @@ class Totals:
         compared, because what else keeps the machine busy slows both. If learning seems to cost nothing all the same,
         the share is not known.
         """
+        if self._has_boards:  # whose chunks differ anyway
+            return
         if not learned.any():
             self._filling.append(seconds)
         elif learned.all() and self._filling and len(self._learning) < COMPARED_CHUNKS:

@@ -67,7 +67,7 @@ def check_left(config: Config, run_dir: Path) -> None:
         return
     if field := spent(config, {"iteration": steps[-1]} | last_record(run_dir, up_to_iteration=steps[-1])):
         amount = f"{getattr(config, field):,.15g} {FIELDS[field]}"
-        raise ValueError(f"nothing is left of {amount}; give {larger(config, field)} to continue")
+        raise ValueError(f"the budget of {amount} is spent; give {larger(config, field)} to continue")
 
 
 def check_learned(config: Config, done: Record) -> None:
@@ -77,6 +77,6 @@ def check_learned(config: Config, done: Record) -> None:
     field, iteration = spent(config, done) or "minutes", done["iteration"]
     factor = max(2.0, 3 * config.iterations_to_learn / max(iteration, 1))
     raise ValueError(
-        f"this run made no update: learning begins with iteration {config.iterations_to_learn}, and its budget of "
-        f"{describe(config)} held {iteration}; it is saved, so continue with --resume {larger(config, field, factor)}"
+        f"this run made no updates, because learning begins with iteration {config.iterations_to_learn} and its budget "
+        f"of {describe(config)} ended at {iteration}; continue with --resume {larger(config, field, factor)}"
     )

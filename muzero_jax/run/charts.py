@@ -73,7 +73,10 @@ def _strength(records: Sequence[Record], along: str) -> list[Panel]:
     if any(name in record for record in records for name in metrics.RETURNS):
         return [Panel("Mean return of games that ended", "sum of a game's rewards", metrics.RETURNS, along)]
     opponents = {f"eval/{name}": name for record in records for name in metrics.scores(record)}
-    shown = opponents | {metrics.OPENINGS: "opening-value accuracy"}
+    boards = sorted({name for record in records for name in record if name.startswith(metrics.OPENINGS)})
+    shown = opponents | {
+        name: name.replace(metrics.OPENINGS, "opening-value accuracy").replace("_", " ") for name in boards
+    }
     return [
         Panel("Score", "won, draws counting half", shown, along, scale="share"),
         Panel("Rating among its own versions", "Elo (first = 0)", {metrics.ELO: "Elo"}, along),

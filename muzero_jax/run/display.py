@@ -71,6 +71,7 @@ class ProgressDisplay:
         loss = record.get("train/loss")
         if loss is None:
             return {}
+        name = f"{name} {record.get('train/board_size')}"  # boards that take turns have losses of their own
         usual = self._usual_losses.get(name, loss)
         self._usual_losses[name] = usual + (loss - usual) / AVERAGED_RECORDS
         return {_JUMP: loss / usual - 1 if usual and loss > JUMP * usual else None}

@@ -149,7 +149,7 @@ def _plain(value: Any) -> int | float | None:
 
 def scores(record: Mapping[str, Any]) -> dict[str, float]:
     """Scores by opponent, if the record has any."""
-    keys = (key for key in record if key.startswith("eval/") and key not in (ELO, OPENINGS))
+    keys = (key for key in record if key.startswith("eval/") and not key.startswith((ELO, OPENINGS)))
     return {key.removeprefix("eval/"): record[key] for key in keys}
 
 

@@ -102,7 +102,9 @@ def check_shared(file: Path) -> None:
     end = time.monotonic() + SHARED_SECONDS
     while not file.exists():
         if time.monotonic() > end:
-            raise ValueError(f"{file} of process 0 is not to be seen; --run-dir must lie where all processes see it")
+            raise ValueError(
+                f"there is no {file}, which process 0 wrote; give all processes a --run-dir on a shared disk"
+            )
         time.sleep(0.5)
 
 

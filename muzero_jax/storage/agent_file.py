@@ -45,7 +45,7 @@ class Stored(NamedTuple):
         for name in [*wanted, *self.arrays]:
             if _shape_of(wanted.get(name)) != _shape_of(self.arrays.get(name)):
                 raise ValueError(
-                    f"the network of {self.file} is another than this version of muzero_jax builds (in {shown(name)}); "
+                    f"the network of {self.file} differs from the one that this version builds (in {shown(name)}); "
                     "use the version that made it, or train the agent again and export it"
                 )
         return jax.tree.unflatten(structure, [jax.device_put(self.arrays[name], jax.devices()[0]) for name in wanted])

@@ -219,7 +219,7 @@ def _reading(folder: Path) -> Iterator[None]:
         yield
     except Exception as error:
         raise ValueError(
-            f"checkpoint {folder} cannot be read, so it may be damaged ({shown(error)}); delete it to go on without it"
+            f"checkpoint {folder} cannot be read and may be damaged ({shown(error)}); delete it to continue without it"
         ) from error
 
 

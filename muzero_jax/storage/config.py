@@ -17,6 +17,7 @@ from muzero_jax.own.files import from_home, write_whole
 from muzero_jax.own.trust import OWN_FILES_ALONE, Trust
 from muzero_jax.storage.config_groups import (
     AlgorithmConfig,
+    BoardSize,
     EvaluationConfig,
     NetworkConfig,
     OptimiserConfig,
@@ -38,6 +39,9 @@ class Config:
     """the game: a name, or the path of a Python file that defines make() (docs/your-own-game.md)"""
     board_size: Annotated[int | None, Fixed] = None
     """only for Hex: 2 to 19; default: the largest board that this machine learns in one session"""
+    board_sizes: Annotated[tuple[BoardSize, ...], Fixed._replace(common=False)] = ()
+    """only for Hex: several boards in one run, whose chunks take turns; a size that is named twice has twice as many.
+    Opponents are met on board_size, by default the largest (docs/larger-boards.md)"""
     minutes: Annotated[PositiveFloat | None, Budget] = 5.0
     """budget: minutes of training, including the evaluations on the way; compiling and the final matches come on top.
     The default applies only if no other budget is given"""
@@ -105,8 +109,9 @@ class Config:
 
     @property
     def iterations_to_learn(self) -> int:
-        """The iteration that makes the first update, counted from 1."""
-        return 1 if self.offline else -(-self.frames_to_learn // self.self_play.rollout_length)
+        """The iteration that makes the first update, counted from 1; of several boards, about when all learn."""
+        chunks = -(-self.frames_to_learn // self.self_play.rollout_length)
+        return 1 if self.offline else chunks * max(1, len(set(self.board_sizes)))
 
     @property
     def shared_sizes(self) -> tuple[int, int]:
@@ -261,4 +266,4 @@ def read(file: Path, remedy: str) -> Config:
         return from_json(file.read_text(encoding="utf-8"))
     except ValueError as error:
         problem = "it is not text in UTF-8" if isinstance(error, UnicodeDecodeError) else error
-        raise ValueError(f"{file} is not a config of ours: {problem}; {remedy}") from error
+        raise ValueError(f"{file} is not a config of muzero_jax: {problem}; {remedy}") from error

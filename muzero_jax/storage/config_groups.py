@@ -23,12 +23,14 @@ from muzero_jax.storage.fields import (
 
 Games = Annotated[int, Meta(ge=1, lt=2**31, multiple_of=2, description="a positive even integer")]
 """Openings are played with both colours."""
+BoardSize = Annotated[int, Meta(ge=2, le=19)]
 Option = Annotated[str, Meta(pattern=r"^[^\W\d]\w*=", description="name=value")]
 RATE = Range(
     0.25, 4.0, "2e-3 with batches of 512: 70%, smaller ones 49%; Muon wants some 5 times more", is_relative=True
 )
 RANDOM_MOVES = Range(1 / 3, 3.0, "two random moves a game beat one on Hex 5x5", is_relative=True, most=0.5)
 SEARCH_VALUE = Range(0.0, 0.5, "0.25 scored 80% and 0 84% on Hex 5x5, without canonical", log=False)
+Kind = Literal["mlp", "observation", "tower", "attention", "fully_convolutional", "pixels"]
 Fixed = Fact(fixed=True)
 BuiltIn = Fact(fixed=True, built_in=True)
 
@@ -37,17 +39,17 @@ BuiltIn = Fact(fixed=True, built_in=True)
 class NetworkConfig:
     """The learned model."""
 
-    kind: Annotated[Literal["mlp", "observation", "tower", "attention", "fully_convolutional"], BuiltIn] = "mlp"
+    kind: Annotated[Kind, BuiltIn] = "mlp"
     """mlp: dense layers; observation: MLPs that imagine the next observation, for small boards; tower: convolutions;
     attention: a transformer over the board's cells; fully_convolutional: convolutions that imagine the next
-    observation, with the same weights for every board size"""
+    observation, with the same weights for every board size; pixels: convolutions that shrink a screen to a few cells"""
     file: Annotated[Name | None, Fact(common=True, short="--network")] = None
     """Python file with a network of your own instead of `kind`. It defines make_model(environment, support, **options)
     -> Model (docs/your-own-network.md)"""
     options: Annotated[tuple[Option, ...], Fixed] = ()
     """options for make_model in that file, each as name=value; values are Python literals if possible, else text"""
     width: Annotated[int, Meta(ge=1, le=65_536), BuiltIn._replace(common=True)] = 128
-    """units of the MLPs, channels of the tower, or numbers of a cell's token; attention has one head per 32 of them"""
+    """units of the MLPs, channels of convolutions, or numbers of a cell's token; attention has a head per 32 of them"""
     num_blocks: Annotated[int, Meta(ge=0, le=1_000), BuiltIn] = 1
     """residual blocks in each of representation, dynamics and prediction"""
     activation: Annotated[Literal["relu", "silu", "gelu"], BuiltIn] = "relu"

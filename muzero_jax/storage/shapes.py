@@ -42,5 +42,5 @@ def difference(saved: dict[str, str], wanted: dict[str, str]) -> str | None:
     if name not in saved:
         return f"it has no {name} (this one needs {wanted[name]})"
     if name not in wanted:
-        return f"it has {name} ({saved[name]}), which this one has no use for"
+        return f"it has {name} ({saved[name]}), which this one does not have"
     return f"its {name} is {saved[name]} (this one needs {wanted[name]})"

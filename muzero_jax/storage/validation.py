@@ -23,7 +23,7 @@ def _problems(config: Config) -> Iterator[str]:
     if config.minutes is config.frames is config.updates is config.max_iterations is None:
         yield "the run has no budget and would never end; give --minutes, --frames or --updates"
     if config.offline and config.frames:
-        yield "--frames counts moves of self-play, and --offline plays none; give --minutes or --updates"
+        yield "--frames counts moves of self-play, and --offline plays no games; give --minutes or --updates"
     if length % rollout:
         nearest = max(rollout, length // rollout * rollout)
         multiple = f"a multiple of --self-play.rollout-length {rollout}"
@@ -38,6 +38,14 @@ def _problems(config: Config) -> Iterator[str]:
         yield f"--replay.min-frames {config.replay.min_frames} exceeds --replay.replay-length {length}"
     if network.compute_dtype == "float16" and optimiser.micro_batch_size:
         yield "--optimiser.micro-batch-size does not go with float16, which scales a whole batch's loss; leave it out"
+    if config.board_sizes and (network.kind != "fully_convolutional" or network.file):
+        yield "--board-sizes needs weights that fit every board; add --network.kind fully_convolutional"
+    if config.board_sizes and config.board_size not in config.board_sizes:
+        yield f"--board-size {config.board_size} is not one of --board-sizes; leave it out for the largest of them"
+    if config.board_sizes and optimiser.consistency_weight:
+        yield "--optimiser.consistency-weight projects boards of one size; leave it out with --board-sizes"
+    if config.board_sizes and config.offline:
+        yield "--board-sizes learns from the games that it plays; leave it out with --offline"
     if network.file and not python_file.is_path(network.file):
         yield f"--network {shown(network.file)} must be a Python file (.py) that defines make_model"
     if network.options and not network.file:
@@ -52,11 +60,11 @@ def _problems(config: Config) -> Iterator[str]:
     if network.chance_codes == 1:
         yield "--network.chance-codes is 1, but must be 0 (none), or 2 to 4096"
     if network.chance_codes and config.model != "learned":
-        yield f"--network.chance-codes are for --model learned, and --model {config.model} finds none; leave one out"
+        yield f"--network.chance-codes are for --model learned, and --model {config.model} learns none; leave one out"
     if optimiser.target_period and optimiser.target_decay:
         yield "--optimiser.target-period and --optimiser.target-decay are two ways to one target network; leave one out"
     if (optimiser.target_period or optimiser.target_decay) and not config.reanalyze_fraction:
-        yield "a target network is what Reanalyze searches with; add --replay.reanalyze-fraction, say 0.5"
+        yield "only Reanalyze uses a target network; add --replay.reanalyze-fraction, say 0.5"
 
 
 def check_resumable(config: Config, made_with: Config) -> None:
@@ -69,7 +77,7 @@ def check_resumable(config: Config, made_with: Config) -> None:
         now, then = value_at(config, field.name), value_at(made_with, field.name)
         if field.fact.fixed and now != then or field.fact.switch and _is_on(field, config) != _is_on(field, made_with):
             raise ValueError(
-                f"the run to resume was made with {field.flag} {then}, so it cannot go on with {now}; leave "
+                f"the run to resume was made with {field.flag} {then}, so it cannot continue with {now}; leave "
                 f"{field.flag} out, or start another run with another --run-dir"
             )
     scaled = [each.network.compute_dtype == "float16" for each in (config, made_with)]

@@ -1,7 +1,8 @@
 """What mkdocs calls while it builds the site: links that leave it are mended, and its address is the project's.
 
-Links to files that the site has not lead to the repository, if pyproject.toml names one; else they are text, because
-the site is no copy of the code.
+Links to files that the site does not have lead to the repository, if pyproject.toml names one; else they are text,
+because the site is no copy of the code. With an address the page of installing also begins with `git clone`, and the
+pages of notebooks with a link that opens them in Colab.
 """
 
 import logging
@@ -12,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCS, NOTEBOOKS = ROOT / "docs", ROOT / "notebooks"
+DOCS = ROOT / "docs"
+MADE = {ROOT / "notebooks": "notebooks", ROOT / "muzero_jax" / "agents": "agents"}
+"""Folders whose notebooks and cards are pages of the site, with the folder of these pages."""
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!\w+:)([^)\s#]+)(#[^)\s]*)?\)")
 _log = logging.getLogger("mkdocs.hooks.documentation")
 
@@ -31,16 +34,28 @@ def on_config(config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """The page with its links out of the site mended."""
-    uri = page.file.src_uri
-    folder = NOTEBOOKS if uri.startswith("notebooks/") else (DOCS / uri).parent
-    return _LINK.sub(lambda link: leave(link, folder, repository()), markdown)
+    """The page with its links out of the site mended, and with what an address adds."""
+    uri, address = page.file.src_uri, repository()
+    folder = next((path for path, name in MADE.items() if uri.startswith(f"{name}/")), (DOCS / uri).parent)
+    return with_address(_LINK.sub(lambda link: leave(link, folder, address), markdown), uri, address)
+
+
+def with_address(markdown: str, uri: str, address: str) -> str:
+    """The page with the project's address where a reader would type it; unchanged if there is none."""
+    if address and uri == "install.md":
+        clone = f"git clone {address} muzero_jax && cd muzero_jax"
+        return markdown.replace("```bash\n", f"```bash\n{clone}\n", 1)
+    name = address.removeprefix("https://github.com/")
+    if name != address and uri.startswith("notebooks/"):
+        file = uri.replace(".md", ".ipynb")
+        return f"[Open in Colab](https://colab.research.google.com/github/{name}/blob/HEAD/{file})\n\n{markdown}"
+    return markdown
 
 
 def in_site(path: Path) -> Path | None:
     """The page of the site, as a file in docs/, that shows a file or folder of the repository; None if none does."""
-    if path.parent == NOTEBOOKS and path.suffix == ".ipynb":
-        return DOCS / "notebooks" / f"{path.stem}.md"
+    if path.parent in MADE and path.suffix in (".ipynb", ".md"):
+        return DOCS / MADE[path.parent] / f"{path.stem}.md"
     if path.is_relative_to(DOCS):
         return path / "README.md" if (path / "README.md").exists() else path
     return None
@@ -51,7 +66,7 @@ def leave(link: re.Match[str], folder: Path, address: str) -> str:
     text, target, heading = link[1], link[2], link[3] or ""
     path = (folder / target).resolve()
     if (there := in_site(path)) is not None:
-        here = DOCS / "notebooks" if folder == NOTEBOOKS else folder
+        here = DOCS / MADE[folder] if folder in MADE else folder
         return f"[{text}]({os.path.relpath(there, here)}{heading})"
     if not path.exists():
         _log.warning("%s links to %s, which does not exist", folder, target)

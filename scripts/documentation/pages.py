@@ -1,4 +1,4 @@
-"""What the site has beyond docs/: a page for each notebook, and the tables of the config and of every flag.
+"""What the site has beyond docs/: pages of notebooks and of agents' cards, and tables of the config and the flags.
 
 mkdocs-gen-files runs this file whenever the site is built, and nothing of it is committed. Tables are appended to
 docs/config.md and docs/commands.md, so that links to these pages work in the repository too.
@@ -173,6 +173,9 @@ def write() -> None:
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         with mkdocs_gen_files.open(f"notebooks/{path.stem}.md", "w") as page:
             page.write(notebook(path))
+    for path in sorted((ROOT / "muzero_jax/agents").glob("*.md")):
+        with mkdocs_gen_files.open(f"agents/{path.name}", "w") as page:
+            page.write(path.read_text(encoding="utf-8"))
 
 
 if __name__ == "<run_path>":  # which mkdocs-gen-files calls it

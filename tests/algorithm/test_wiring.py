@@ -401,7 +401,9 @@ def test_symmetries_need_a_board_and_a_game_without_one_is_left_alone():
     batch = Batch(*[None] * len(Batch._fields))  # type: ignore
     assert algorithm.augment(batch, jax.random.key(0)) is batch
     for kind in ("tower", "attention", "fully_convolutional"):
-        with pytest.raises(ValueError, match=f"--network.kind {kind} needs a board, which gamble has not; choose mlp"):
+        with pytest.raises(
+            ValueError, match=f"--network.kind {kind} needs a board, which gamble does not have; choose mlp"
+        ):
             algorithms.make(changed("network", kind=kind), gamble.GAMBLE)
 
 

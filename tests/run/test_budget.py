@@ -50,12 +50,12 @@ def test_the_share_that_is_spent_by_hand(given, iteration, minutes, shares):
 
 def test_a_run_stops_after_the_chunk_that_spends_its_budget(session):
     assert session(minutes=None, updates=6).summary["totals"]["updates"] == 8  # whole chunks of 4
-    with pytest.raises(ValueError, match="nothing is left of 6 updates; give --updates 12"):
+    with pytest.raises(ValueError, match="budget of 6 updates is spent; give --updates 12"):
         budget.check_left(replace(CONFIG, minutes=None, updates=6), session.directory)
 
 
 def test_a_run_without_an_update_says_what_to_do_and_can_be_resumed(session):
-    with pytest.raises(ValueError, match="no update: .*--resume --max-iterations 9$"):
+    with pytest.raises(ValueError, match="no updates, .*--resume --max-iterations 9$"):
         session(max_iterations=2, minutes=None)
     assert session(max_iterations=4, minutes=None, resume=True).summary["totals"]["updates"] > 0
 

@@ -13,7 +13,7 @@ from muzero_jax.storage.config_groups import NetworkConfig
 from scripts import benchmark, hardware_report
 from scripts.benchmarks import chapters, day, plain, programs, suites, timing
 from scripts.benchmarks.timing import Effort
-from tests.apps.commands.test_shown_commands import complaint
+from tests.apps.commands.test_pages import complaint
 from tests.reference import tiny_run
 from tests.reference.models import random_params
 

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,6 +15,7 @@ from muzero_jax import presets
 from muzero_jax.apps.commands.parser import flags_of
 from muzero_jax.games.catalogue import GAMES
 from muzero_jax.run.session import Session
+from scripts.documentation import hooks
 from tests.reference.pages import PAGES, ROOT, read
 
 OTHERS = {"--xla_disable_hlo_passes", "--xla_backend_optimization_level", "--logdir", "--no-FLAG", "--GROUP.no-FLAG"}
@@ -78,3 +80,33 @@ def test_facts_of_the_code_stand_in_the_pages():
         text = read(ROOT / "muzero_jax" / path)
         assert re.search(rf"^(?:class|def) {record}\b|^{record}\b", text, flags=re.MULTILINE), word
         assert re.search(rf"^    (?:def )?{field}\b", text, flags=re.MULTILINE), word
+
+
+ADDRESS = "https://example.org/someone/project"
+
+
+@pytest.mark.parametrize(
+    ("link", "mended", "with_address"),
+    [
+        ("[how](../CONTRIBUTING.md#a)", "how (`CONTRIBUTING.md`)", f"[how]({ADDRESS}/blob/HEAD/CONTRIBUTING.md#a)"),
+        ("[algorithm/](../muzero_jax/algorithm)", "`muzero_jax/algorithm`", None),
+        ("[game](../notebooks/06_your_own_game.ipynb)", "[game](notebooks/06_your_own_game.md)", None),
+        ("[Intel](results/family)", "[Intel](results/family/README.md)", None),
+        *((same, same, same) for same in ("[Resume](resume.md#a-run)", "[here](#there)", "![x](pictures/search.svg)")),
+    ],
+)
+def test_a_link_to_code_is_a_name_until_the_project_has_an_address(link, mended, with_address, monkeypatch):
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="play.md"))
+    for address, wanted in (("", mended), (ADDRESS, with_address)):
+        monkeypatch.setattr(hooks, "repository", lambda address=address: address)
+        assert wanted is None or hooks.on_page_markdown(link, page) == wanted
+        assert hooks.on_config(SimpleNamespace(repo_url=None, edit_uri=None)).repo_url == (address or None)
+
+
+@pytest.mark.parametrize(
+    "uri, begins", [("install.md", "```bash\ngit clone "), ("notebooks/05_x.md", "[Open in Colab](")]
+)
+def test_an_address_is_filled_in_where_a_reader_would_type_it(uri, begins):
+    page, address = "```bash\npython3 -m venv .venv\n```\n", "https://github.com/someone/project"
+    assert hooks.with_address(page, uri, address).startswith(begins)
+    assert hooks.with_address(page, uri, "") == hooks.with_address(page, "play.md", address) == page

@@ -33,7 +33,7 @@ def report_errors(
     except (ValueError, OSError, RuntimeError) as error:
         if "--distributed" in arguments and processes.is_loss(error):
             print(
-                "error: another process died or fell silent; the same commands with --resume-if-any continue",
+                "error: another process ended or hangs; to continue, run the same commands with --resume-if-any",
                 file=sys.stderr,
             )
             return EXIT_UNFINISHED

@@ -28,7 +28,7 @@ EXTRAS = {"optuna": "tune"}
 def start(name: str, arguments: list[str], build: Callable[..., Any] | None = None) -> int:
     """Runs a command as a program; returns its exit status.
 
-    `build(config)` makes an `Algorithm` with a game, a network or an algorithm of your own, in place of the config's.
+    `build(config)` makes an `Algorithm` with a game, a network or an algorithm of your own, instead of the config's.
     """
     try:
         command_line = import_module("muzero_jax.apps.commands.command_line")

@@ -17,6 +17,7 @@ from muzero_jax import agent as agents
 from muzero_jax.apps.commands import evaluate_flags as flags
 from muzero_jax.apps.evaluation import (
     engine_matches,
+    exam,
     exhaustive,
     fidelity,
     openings,
@@ -76,6 +77,13 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
     return 0
 
 
+def examine(a: flags.Exam, mesh, load_agent) -> Answer:
+    """Judges the agent by the best judge of its game."""
+    agent = load_agent(a.run)
+    found = exam.examine(agent, mesh, positions=a.positions, games=a.games, seed=a.seed, say=say)
+    return Answer(about(a, agent) | exam.result(found), exam.format_table(found))
+
+
 def play_match(a: flags.Match | flags.Returns, mesh, load_agent) -> Answer:
     """Plays a match; the result is the agent's. In a single-player game it measures returns."""
     agent = load_agent(a.run)
@@ -121,7 +129,7 @@ def measure_returns(a: flags.Match | flags.Returns, mesh, agent, rival) -> Answe
 def engine_conditions(a: flags.Games, entrants):
     """The terms of other programs."""
     if a.sgf is not None and not any(entrant.engine for entrant in entrants):
-        raise ValueError("--sgf records games against another program (gtp:COMMAND, uci:COMMAND), and none plays")
+        raise ValueError("--sgf records only games against another program (gtp:COMMAND, uci:COMMAND); leave it out")
     return Conditions(a.engine_seconds, a.engine_processes, a.sgf, say)
 
 
@@ -201,7 +209,9 @@ def compare_runs(a: flags.Compare, mesh, load_agent) -> Answer:
     points = comparison.read_runs(a.runs, a.metric, judged)
     lacking = ", ".join(str(run) for run in a.runs if str(run) not in {point.run for point in points})
     if not points:
-        raise ValueError(f"nothing of {' '.join(a.metric) or 'their strength'} was measured yet in {lacking}")
+        raise ValueError(
+            f"no scores of {' '.join(a.metric) or 'strength'} yet in {lacking}; train these runs for longer"
+        )
     if lacking:
         say(f"left out, because they have no scores yet: {lacking}")
 
@@ -213,6 +223,7 @@ def compare_runs(a: flags.Compare, mesh, load_agent) -> Answer:
 
 
 COMMANDS: dict[type, Callable[..., Answer]] = {
+    flags.Exam: examine,
     flags.Match: play_match,
     flags.Returns: play_match,
     flags.Tournament: play_tournament,

@@ -114,6 +114,18 @@ class Oracle(OfRun):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Exam(OfRun):
+    """The best judge there is for the agent's game, in one table: a solver, else opponents that were not trained."""
+
+    positions: Count = 300
+    """most positions to solve, half from random games and half from the agent's; in tic-tac-toe all"""
+    games: Count = 64
+    """games against each opponent where no solver reaches, or episodes of a single-player game"""
+    seed: Seed = 0
+    """seed of positions, of openings and of chance: 0 to 2^32 - 1"""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Fidelity(OfRun):
     """How far the learned model drifts from the ground-truth model, depth by depth and in the search tree."""
 
@@ -155,7 +167,7 @@ class Compare(Command):
 
 COMMANDS: dict[str, type[Command]] = {
     kind.__name__.lower(): kind
-    for kind in (Match, Returns, Tournament, Oracle, Fidelity, Exhaustive, Openings, Compare)
+    for kind in (Exam, Match, Returns, Tournament, Oracle, Fidelity, Exhaustive, Openings, Compare)
 }
 
 

@@ -50,6 +50,9 @@ class Settled(NamedTuple):
 def settle(given: Given) -> Settled:
     """The run that the flags ask for. Raises ValueError, also for a stranger's code (`own.trust`)."""
     session = parser.convert(Session, given)
+    if "board_sizes" in given and "board_size" not in given:
+        sizes = parser.convert(Config, {"board_sizes": given["board_sizes"]}).board_sizes
+        given = given | {"board_size": str(max(sizes))}
     asked = parser.convert(Config, {name: given[name] for name in ("env", "board_size", "seed") if name in given})
     if session.resume_if_any:
         if session.run_dir is None:
@@ -81,10 +84,13 @@ def choose_preset(given: Given, session: Session) -> Config:
         if not Path(session.config).is_file():
             raise ValueError(f"--config: there is no file {session.config}; name the config.json in a run's folder")
         return configs.read(Path(session.config), "name the config.json in a run's folder")
-    asked = parser.convert(Config, {name: given[name] for name in ("env", "board_size", "offline") if name in given})
+    basics = "env", "board_size", "board_sizes", "offline"
+    asked = parser.convert(Config, {name: given[name] for name in basics if name in given})
     env, board_size = configs.absolute_env(asked.env) if "env" in given else None, asked.board_size
     if not asked.offline:
-        return presets.preset(env or Config.env, board_size)
+        preset = presets.preset(env or Config.env, board_size)
+        every = presets.for_every_board(preset.network) if asked.board_sizes else preset.network
+        return replace(preset, network=every)
     folder = configs.absolute(asked.offline)
     source = offline.place(folder)
     if run_directory.holds_run(source):
@@ -148,12 +154,12 @@ def train(settled: Settled, num_devices: int, build: Callable[[Config], Any] | N
     if result is not None and not result.interrupted:
         show(result.summary)
     elif session.distributed and result is not None:
-        print("stopped and saved; the same commands with --resume-if-any continue")
+        print("stopped and saved; to continue, run the same commands with --resume-if-any")
     elif result is not None or run_directory.begun(run_dir) not in (None, before):
         flags = f"--run-dir {shlex.quote(str(run_dir))} {sessions.flags_to_resume(session)}"
         print(f"stopped and saved; continue with: {command('train')} {flags}")
     else:
-        print("interrupted before there was anything to save; the same command begins again", file=sys.stderr)
+        print("interrupted before there was anything to save; run the same command again", file=sys.stderr)
         return status
     print_what_next(run_dir, ready.algorithm.environment.num_players)
     return status

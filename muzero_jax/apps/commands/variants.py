@@ -116,9 +116,13 @@ def _check(runs: Sequence[Run], session: Session, is_given: bool) -> None:
             "--autotune may find other sizes for each seed; run it alone, and give the flags that it prints"
         )
     if is_given:
-        raise ValueError("--seeds starts processes that know no parts of your own; train one seed after another")
+        raise ValueError(
+            "--seeds starts new processes, which cannot build a program's own parts; train one seed at a time"
+        )
     if session.run_dir and run_directory.holds_run(Path(session.run_dir)):
-        raise ValueError(f"{session.run_dir} is a run itself, and takes no others; choose another --run-dir")
+        raise ValueError(
+            f"{session.run_dir} is the folder of one run, so it cannot hold several; choose another --run-dir"
+        )
     if session.resume and not (session.resume_if_any or _have_begun(runs)):
         raise ValueError(f"there is no run to resume in {runs[0].run_dir} and the others; leave out --resume")
     run_dirs = [run.run_dir for run in runs]
@@ -179,7 +183,7 @@ def _train_in_turn(runs: Sequence[Run]) -> int:
 
 
 def _say_how_to_go_on(run: Run, runs: Sequence[Run]) -> None:
-    more = " and --resume (in place of --overwrite)" if _have_begun(runs) else ""
+    more = " and --resume (instead of --overwrite)" if _have_begun(runs) else ""
     print(f"stopped at {run.name}; continue with the same command{more}")
 
 
@@ -222,7 +226,7 @@ def _train_group(group: Sequence[Run], settle: Settle) -> int:
         print(f"error: {name}: {error}", file=sys.stderr)
     stopped = [end for end in ends if not isinstance(end, ValueError) and end.interrupted]
     if stopped:
-        print("stopped and saved; continue with the same command and --resume (in place of --overwrite)")
+        print("stopped and saved; continue with the same command and --resume (instead of --overwrite)")
         if any(end.by_system for end in stopped):
             raise Stopped
         return EXIT_INTERRUPTED

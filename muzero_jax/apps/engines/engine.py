@@ -92,7 +92,7 @@ class EngineProcess:
             for pipe in ready:
                 self._take(pipe)
             if self._num_bytes > MOST_BYTES:
-                raise self.failure(f"says more than {MOST_BYTES:,} bytes to {self._asked}{self._quote()}")
+                raise self.failure(f"sent more than {MOST_BYTES:,} bytes in answer to {self._asked}{self._quote()}")
         line = self._lines.popleft()
         if line:
             self._last.append(line)

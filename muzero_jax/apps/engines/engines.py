@@ -61,7 +61,7 @@ def check(spec: EngineSpec, environment: Environment) -> None:
         spoken.add(GTP)
     if spec.protocol not in spoken:
         named = f"name the engine as {game.protocol or GTP}:COMMAND"
-        raise ValueError(f"{game.name} is not played by {spec.protocol.upper()}; {named}")
+        raise ValueError(f"{spec.protocol.upper()} has no {game.name}; {named}")
 
 
 def refusal(spec: EngineSpec) -> ValueError:

@@ -56,7 +56,7 @@ class GnubgEngine(Engine):
             self.process.send(line)
         while (line := self.process.read()) != BEGUN:  # the end of what it says of the settings, on stderr too
             if line.startswith(UNKNOWN):
-                raise self.process.failure(f"refuses a setting; it said {line!r}")
+                raise self.process.failure(f"rejected a setting with {line!r}")
 
     def new_game(self) -> None:
         """It remembers nothing but the rest of a turn."""
@@ -78,7 +78,7 @@ class GnubgEngine(Engine):
         turn = self._ask(board, dice)
         moves = self._dice_towards(after_turn(board, turn), state, False)
         if not moves:
-            raise self.process.failure(f"answered {board} and the dice {dice} with {turn!r}, which is no legal turn")
+            raise self.process.failure(f"answered {board} and the dice {dice} with {turn!r}, which is not a legal turn")
         return moves
 
     def _ask(self, board: Sequence[int], dice: tuple[int, int]) -> str:

@@ -86,7 +86,7 @@ class GtpEngine(Engine):
         """The answer to a command, which it must not refuse; empty if it `may_lack` the command and does."""
         ok, text = self.exchange(line, is_move=is_move)
         if not ok and not (may_lack and "unknown command" in text.lower()):
-            raise self.process.failure(f"refuses {line!r}; it said {text!r}")
+            raise self.process.failure(f"rejected {line!r} with {text!r}")
         return text if ok else ""
 
     def exchange(self, line: str, *, is_move: bool = False) -> tuple[bool, str]:
@@ -94,7 +94,7 @@ class GtpEngine(Engine):
         self.process.send(line, is_move=is_move)
         while not re.match("[=?]", answer := self.process.read()):
             if answer and self._has_answered:  # before that it may greet us
-                raise self.process.failure(f"answered {line!r} with {answer[:60]!r}, which is no GTP")
+                raise self.process.failure(f"answered {line!r} with {answer[:60]!r}, which is not GTP")
         self._has_answered = True
         text = " ".join([re.sub("^[=?][0-9]*", "", answer), *iter(self.process.read, "")])
         return answer.startswith("="), text.strip()

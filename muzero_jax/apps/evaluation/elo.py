@@ -43,7 +43,9 @@ def rate(wins: ArrayLike, *, anchor: int = 0) -> Ratings:
     wins = np.asarray(wins, float)
     games = wins + wins.T
     if csgraph.connected_components(games)[0] > 1:
-        raise ValueError("Elo ratings need players whom a chain of matches connects; let each play the anchor.")
+        raise ValueError(
+            "no chain of matches connects all players, so they have no common Elo; let each play the anchor"
+        )
     ratings = np.zeros(len(wins))
     for _ in range(MOST_STEPS):  # Newton's
         chance = special.expit(ratings[:, None] - ratings)

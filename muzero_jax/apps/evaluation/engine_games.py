@@ -76,7 +76,7 @@ class EngineSeat:
             pass
         before = [ply.text for ply in plies]
         line = " ".join(["...", *before[-MOST_QUOTED:]] if len(before) > MOST_QUOTED else before) or "no move"
-        raise self._engine.process.failure(f"answered with {text[:60]!r}, which is no legal move after {line}")
+        raise self._engine.process.failure(f"answered with {text[:60]!r}, which is not a legal move after {line}")
 
 
 class PlayedGame(NamedTuple):

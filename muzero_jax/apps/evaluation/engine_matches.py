@@ -76,7 +76,7 @@ class EngineMatch:
         self._num_openings, self._opening_plies = -(-num_games // 2), opening_plies
         self._arbiter = Arbiter(environment)
         if conditions.folder is not None and self._arbiter.has_chance:
-            raise ValueError(f"--sgf keeps moves and no dice, so it is not for {environment.name}; leave it out")
+            raise ValueError(f"--sgf records no dice, which {environment.name} has; leave it out")
         self._stochastic = matches.is_stochastic(environment, a.player, b.player)
         self._result = MatchResult(*np.zeros((4, 2, self._num_openings)))  # type: ignore
         self._is_finished = np.zeros((2, self._num_openings), bool)

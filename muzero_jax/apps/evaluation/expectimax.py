@@ -44,7 +44,7 @@ def gain_player(environment: Environment) -> Player:
     """Plays the action that earns most at once, one of several at random. It needs listed chance, as expectimax."""
     chance = environment.chance
     if chance is None:
-        raise ValueError(f"{environment.name} has no player that takes the most at once; games with listed chance have")
+        raise ValueError(f"{environment.name} has no highest-gain player; games with known chance outcomes have one")
 
     def act(params, key, states):
         del params

@@ -72,11 +72,11 @@ def examine(agent: Agent, *, num_positions: int, unroll_steps: int, seed: int) -
     check_for_two(agent.environment, "this comparison needs")
     check_without_chance(agent.environment, "this comparison")
     if agent.config.model == "rules":
-        raise ValueError(f"{agent.name} was trained with --model rules, so it has no model whose faults could be shown")
+        raise ValueError(f"{agent.name} was trained with --model rules, so it has no learned model to judge")
     if agent.model.num_codes:
         raise ValueError(
-            f"{agent.name} imagines what chance does in codes of its own, and no line of the game says which one came; "
-            "its losses of chance in metrics.jsonl say how well it foresees"
+            f"{agent.name} predicts chance by codes that it learned, which cannot be compared with the outcomes of the "
+            "game; its losses of chance in metrics.jsonl show how well it predicts them"
         )
     states = _own_positions(agent, num_positions, seed)
     return {

@@ -51,7 +51,7 @@ class OpeningValues:
         self._environment, search = agent.environment, agent.search()
         if not is_hex(self._environment):
             name = self._environment.name
-            raise ValueError(f"openings are those of Hex, and {agent.name} plays {name}; name a run of Hex")
+            raise ValueError(f"evaluate.py openings is for Hex, and {agent.name} plays {name}; name a run of Hex")
         self._placed = SingleDeviceSharding(device or jax.devices()[0])
         self._values = jax.jit(lambda params, roots: -search(params, jax.random.key(0), roots).value)
 

@@ -74,7 +74,7 @@ def draw(agent: Agent, num_positions: int, seed: int, report: Report = silent, *
             environment, player, agent.params, num_positions=num_positions, min_plies=oracle.min_plies, seed=seed
         )
     if not is_own_play.size:
-        raise ValueError(f"none of the games drawn lasted {oracle.min_plies} moves; ask for more --positions")
+        raise ValueError(f"none of the sampled games lasted {oracle.min_plies} moves; raise --positions")
     solutions = solve(oracle, states.observation, num_actions=environment.num_actions, report=report)
     return Solved(states, is_own_play, solutions)
 
@@ -113,7 +113,7 @@ def winning_move_accuracies(
     solved = draw(judged[0], num_positions, seed, report, own_games=False)
     count = int(solved.can_win_and_err.sum())
     if not count:
-        raise ValueError("no position was drawn that can be won and missed; judge each run by evaluate.py oracle")
+        raise ValueError("no sampled position had winning and losing moves; judge each run by evaluate.py oracle")
     programs: dict[Hashable, Callable] = {}
     found: list[tuple[float, int]] = []
     for agent in judged:

@@ -1,7 +1,7 @@
 """How strong a run has become: matches against fixed opponents and an Elo among its versions (`run.run.Evaluator`)."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from muzero_jax.apps.evaluation import elo, openings
 from muzero_jax.apps.evaluation.arena import Arena, Summary
 from muzero_jax.ops import devices
 from muzero_jax.own.files import write_whole
+from muzero_jax.run import metrics, sizes
 from muzero_jax.storage.checkpoint import checkpoint_steps, restore_params, save_params
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.run_directory import VERSIONS
@@ -74,8 +75,15 @@ class Ladder:
 class Versions:
     """Plays a run's present version against its opponents and its own past, whose weights are in `run_dir/versions`."""
 
-    def __init__(self, config: Config, arena: Arena, run_dir: Path, abstract_params: Params):
-        self._config, self._arena = config, arena
+    def __init__(
+        self,
+        config: Config,
+        arena: Arena,
+        run_dir: Path,
+        abstract_params: Params,
+        others: Mapping[str, openings.OpeningValues],
+    ):
+        self._config, self._arena, self._others = config, arena, others
         self._directory = run_dir / VERSIONS
         self._abstract_params = abstract_params
         self.has_matches, self.ladder = arena.has_matches, Ladder(run_dir / "elo.json")
@@ -90,7 +98,8 @@ class Versions:
             games = [*((spec, e.games) for spec in _specs(self._quick)), ("self", e.games // 2), *games]
         compiled = [partial(self._arena.compile, spec, params, num_games=count) for spec, count in dict.fromkeys(games)]
         searched = self._arena.openings
-        return compiled if searched is None else [partial(searched.compile, params), *compiled]
+        judges = [*self._others.values(), *([searched] if searched else [])]
+        return [*(partial(judge.compile, params) for judge in judges), *compiled]
 
     def begin(self, params: Params) -> dict[str, float]:
         """Keeps the untrained version, from which the others' Elo is counted; it meets no fixed opponent."""
@@ -109,7 +118,7 @@ class Versions:
         if not self.has_matches:
             return {}
         matches = self._meet_all(self._quick, params, self._key(iteration), self._config.evaluation.games)
-        record = scores(matches, self.judge_openings(params))
+        record = scores(matches, self.judge_openings(params)) | self._other_boards(params)
         if iteration not in self.ladder.iterations:
             rivals = [rival for rival in self.ladder.rivals() if rival in checkpoint_steps(self._directory)]
             results = {rival: self._meet(rival, params, iteration) for rival in rivals}
@@ -126,7 +135,8 @@ class Versions:
         key = jax.random.fold_in(self._key(iteration), _FINAL)
         strength = self._meet_all(e.mcts_simulations, params, key, e.final_games // count, count)
         judged = self.judge_openings(params)
-        return {"strength": strength} | ({"openings": judged} if judged else {}), scores(strength, judged)
+        record = scores(strength, judged) | self._other_boards(params)
+        return {"strength": strength} | ({"openings": judged} if judged else {}), record
 
     def ratings(self) -> dict[str, float]:
         """Elo of every version, by its iteration."""
@@ -136,6 +146,11 @@ class Versions:
         """`openings.judge` of the search's opening values; None where no openings are solved."""
         searched = self._arena.openings
         return None if searched is None else openings.judge(searched.values(params))
+
+    def _other_boards(self, params: Params) -> dict[str, float]:
+        """The opening-value accuracy on the run's other boards."""
+        judged = {board: openings.judge(judge.values(params)) for board, judge in self._others.items()}
+        return {f"{metrics.OPENINGS}_{board}": found["right"] / found["solved"] for board, found in judged.items()}
 
     @property
     def _quick(self) -> list[int]:
@@ -174,7 +189,12 @@ def open_versions(
 ) -> Versions:
     """The versions that a run has kept up to this iteration, and their Elo (`run.run.MakeEvaluator`)."""
     placed = devices.placed_shapes(abstract_params, NamedSharding(mesh, PartitionSpec()))
-    versions = Versions(config, Arena(make_agent(config, algorithm), mesh), run_dir, placed)
+    others = {
+        sizes.name(size): openings.solved_openings(make_agent(sizes.of_board(config, size)), mesh.devices.flat[0])
+        for size in sorted({*config.board_sizes} - {config.board_size})
+    }
+    solved = {board: searched for board, searched in others.items() if searched is not None}
+    versions = Versions(config, Arena(make_agent(config, algorithm), mesh), run_dir, placed, solved)
     versions.ladder.load(iteration)
     return versions
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-REPEATED = "Neither player draws its moves, so repeated games are left out; --opening-plies makes more openings."
+REPEATED = "Neither player plays at random, so repeated games are left out; --opening-plies gives more openings."
 
 
 def align(rows: Iterable[Iterable[str]], sides: str = ">") -> list[str]:

@@ -42,7 +42,7 @@ def enter(names: tuple[str, ...], load_agent: LoadAgent = agents.load_agent) -> 
         raise ValueError("a tournament needs two players or more")
     agents = {run: load_agent(Path(run)) for run in dict.fromkeys(spec.run for spec in specs) if run is not None}
     if not agents:
-        raise ValueError("a tournament needs a run directory among its players, which says what game it is")
+        raise ValueError("name at least one run among the players, because a run determines the game")
     host = next(iter(agents.values()))
     for run, agent in agents.items():
         players.check_same_game(host.config, agent.config, run)

@@ -19,16 +19,23 @@ from muzero_jax.apps.play.hex_board import HexBoard
 from muzero_jax.apps.play.overlay import Overlay
 from muzero_jax.apps.play.points_board import Points
 from muzero_jax.apps.play.position import Position
+from muzero_jax.apps.play.screen_board import Screen
 from muzero_jax.apps.play.shapes import Length
 from muzero_jax.apps.play.tiles_board import Tiles
 from muzero_jax.games.notation import Notation
-from muzero_jax.games.view import CHESS, POINTS, TILES, Cell
+from muzero_jax.games.view import CHESS, PIXELS, POINTS, TILES, Cell
 
-CELL, MARGIN, HEADER, FOOTER, GAP, LETTER = 46, 8, 28, 26, 24, 7.2
+MARGIN, HEADER, FOOTER, GAP, LETTER = 8, 28, 26, 24, 7.2
 """Pixels."""
 MOST_BESIDE = 5
 """Moves that are named below a board."""
-KINDS: dict[str | None, type[Board]] = {CHESS: ChessBoard, TILES: Tiles, POINTS: Points, "hex": HexBoard}
+KINDS: dict[str | None, type[Board]] = {
+    CHESS: ChessBoard,
+    TILES: Tiles,
+    POINTS: Points,
+    PIXELS: Screen,
+    "hex": HexBoard,
+}
 STYLE_FILE = Path(__file__).parent / "web" / "board.css"
 
 
@@ -72,7 +79,7 @@ def draw(
     notes = overlay.of_values(values) if values is not None else overlay.NOTHING
     board = board_of(position, notation, notes if policy is None else overlay.of_shares(policy))
     beside, (left, top, right, bottom) = _beside(board), board.bounds
-    wide, high = (right - left) * CELL, (bottom - top) * CELL
+    wide, high = (right - left) * board.cell_size, (bottom - top) * board.cell_size
     width = max(wide, LETTER * max(len(title), len(beside))) + 2 * MARGIN
     head = HEADER * bool(title) + MARGIN
     height = head + high + FOOTER * bool(beside) + MARGIN
@@ -89,12 +96,12 @@ def draw(
 
 def place_of(board: Board, cell: Cell) -> dict[str, Length]:
     """Where a cell lies in the picture of a board without a title, in pixels."""
-    (x, y), (left, top, _, _) = board.centre(cell), board.bounds
+    (x, y), (left, top, _, _), size = board.centre(cell), board.bounds, board.cell_size
     return {
-        "left": MARGIN + (x - 0.5 - left) * CELL,
-        "top": MARGIN + (y - 0.5 - top) * CELL,
-        "width": CELL,
-        "height": CELL,
+        "left": MARGIN + (x - 0.5 - left) * size,
+        "top": MARGIN + (y - 0.5 - top) * size,
+        "width": size,
+        "height": size,
     }
 
 

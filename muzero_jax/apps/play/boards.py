@@ -60,6 +60,9 @@ class Board:
       seat: the side that a person plays, whose own side is below; None: the first player is below.
     """
 
+    cell_size = 46
+    """Pixels of a cell in a picture that stands alone."""
+
     def __init__(self, position: Position, notation: Notation, overlay: Overlay = NOTHING, seat: int | None = None):
         self.position, self.notation, self.overlay = position, notation, overlay
         self.view, self.squares = position.game.view, position.squares

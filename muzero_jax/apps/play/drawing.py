@@ -5,6 +5,7 @@ it is. A star stands before every cell of the chain or row that won.
 """
 
 from collections.abc import Iterator
+from itertools import zip_longest
 from typing import NamedTuple
 
 from muzero_jax.apps.play.position import Position
@@ -15,6 +16,9 @@ LABEL, EMPTY, FIRST, SECOND = "label", "empty", "first", "second"
 """Kinds of text: the name of a row or column, a free cell, and what belongs to the first player or to the other."""
 LAST, EDGE, WON = "last", "edge", "won"
 """Marks: the stone just played, an edge of the board, the star of a cell that won."""
+
+HALVES = (" ▄", "▀█")
+"""A character by whether its upper and its lower half are lit."""
 
 LARGE = 100
 """Values from here on have no decimals."""
@@ -33,12 +37,23 @@ Line = list[Piece]
 
 def draw(position: Position, notation: Notation) -> list[Line]:
     """The position row by row with its coordinates; Hex leans to the right, as its cells do."""
+    if position.game.view.page == view.PIXELS:
+        return _screen(position.squares)
     lines = list(_rows(position, notation))
     if position.game.view.has_edges:
         lines = _framed(lines, position)
     if notation.columns:
         lines.insert(0, [Piece(_header(position, notation))])
     return [*lines, *([Piece(line)] for line in captions(position))]
+
+
+def _screen(squares: view.Squares) -> list[Line]:
+    """Two rows of pixels in each line."""
+    lit = [[pixel != view.EMPTY for pixel in row] for row in squares]
+    pairs = zip_longest(lit[::2], lit[1::2], fillvalue=[])
+    return [
+        [Piece("".join(HALVES[a][b] for a, b in zip_longest(above, below, fillvalue=False)))] for above, below in pairs
+    ]
 
 
 def captions(position: Position) -> list[str]:

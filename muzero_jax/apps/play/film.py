@@ -5,6 +5,7 @@ motion, and where nothing moves, the last picture stands.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
 from muzero_jax.apps.play import board_picture
 from muzero_jax.apps.play.board_picture import BoardPicture, framed
@@ -12,6 +13,7 @@ from muzero_jax.apps.play.drawing import signed
 from muzero_jax.apps.play.position import Position
 from muzero_jax.apps.play.thinking import Analysis
 from muzero_jax.games.notation import Notation
+from muzero_jax.games.view import PACE, PIXELS
 
 SECONDS, LAST_SECONDS, MOST_SECONDS = 1.4, 4.0, 120.0
 """How long a position is shown at most, the last one, and all others together."""
@@ -22,8 +24,14 @@ Analyse = Callable[[Position], Analysis]
 def film(analyse: Analyse, position: Position, notation: Notation, most_pictures: int = MOST_PICTURES) -> BoardPicture:
     """The game from `position` to its end, `MOST_MOVES` moves at most.
 
-    A longer game than `most_pictures` moves is shown at that many of them, as evenly as may be, and its end.
+    A longer game than `most_pictures` moves is shown at that many of them, as evenly as may be, and its end. On a
+    screen, where moves are fast, its first moves are shown as fast as they are played.
     """
+    if position.game.view.page == PIXELS:
+        shown = list(islice(_moments(analyse, position), most_pictures))
+        last = shown[-1][0].play(shown[-1][1].action) if shown else position
+        pictures = [_picture(*moment, notation) for moment in shown]
+        return animate([*pictures, board_picture.draw(last, notation, title=last.result or "")], PACE / 1000)
     moments = list(_moments(analyse, position))
     count = min(len(moments), max(1, most_pictures))
     shown = [moments[index * len(moments) // count] for index in range(count)] if moments else []
@@ -52,22 +60,22 @@ def _picture(position: Position, found: Analysis, notation: Notation) -> BoardPi
     return board_picture.draw(position, notation, policy=found.policy, title=title)
 
 
-def animate(pictures: Sequence[BoardPicture]) -> BoardPicture:
+def animate(pictures: Sequence[BoardPicture], most_seconds: float = SECONDS) -> BoardPicture:
     """Pictures one after another, again and again, in the room of the largest; what all share is drawn once."""
-    seconds = min(SECONDS, MOST_SECONDS / max(1, len(pictures) - 1))
+    seconds = min(most_seconds, MOST_SECONDS / max(1, len(pictures) - 1))
     total = seconds * (len(pictures) - 1) + LAST_SECONDS
     width, height = (max(getattr(picture, side) for picture in pictures) for side in ("width", "height"))
     grounds = {picture.ground for picture in pictures}
     ground = grounds.pop() if len(grounds) == 1 else ""
     style = (
-        f".frame{{visibility:hidden;animation:{total:.2f}s step-end infinite shown}}"
-        f".frame:last-child{{visibility:visible;animation-name:end}}"
+        f".moment{{visibility:hidden;animation:{total:.2f}s step-end infinite shown}}"
+        f".moment:last-child{{visibility:visible;animation-name:end}}"
         f"@keyframes shown{{0%{{visibility:visible}}{100 * seconds / total:.3f}%{{visibility:hidden}}}}"
         f"@keyframes end{{0%{{visibility:visible}}{100 * LAST_SECONDS / total:.3f}%{{visibility:hidden}}}}"
-        f"@media (prefers-reduced-motion: reduce){{.frame{{animation:none}}}}"
+        f"@media (prefers-reduced-motion: reduce){{.moment{{animation:none}}}}"
     )
     frames = [
-        f'<g class="frame" style="animation-delay:{seconds * number - total * (number > 0):.2f}s">'
+        f'<g class="moment" style="animation-delay:{seconds * number - total * (number > 0):.2f}s">'
         f"{picture.above if ground else picture.ground + picture.above}</g>"
         for number, picture in enumerate(pictures)
     ]

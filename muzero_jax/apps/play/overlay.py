@@ -6,10 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from muzero_jax.apps.play import shapes
 from muzero_jax.apps.play.drawing import signed
+from muzero_jax.apps.play.shapes import Point
 
 NOT_SHOWN = 0.005
 """Smaller shares are left out."""
+MOVES_SHOWN, HEIGHT = 150, 0.15
+"""Of the line of values: ten seconds of an arcade game, and its height in terms of its width."""
 Numbers = Mapping[int, float] | Sequence[float] | np.ndarray
 """By action."""
 
@@ -54,6 +58,21 @@ def of_values(values: Numbers, choice: int | None = None, largest: float | None 
         for action, value in numbers.items()
     }
     return Overlay(notes, choice)
+
+
+def history(values: Mapping[int, float], ply: int) -> str:
+    """The first player's value over the last moves, as a line in SVG over the line of 0; empty for a single value."""
+    shown = {at: values[at] for at in sorted(values) if ply - MOVES_SHOWN < at <= ply}
+    if len(shown) < 2:
+        return ""
+    low, high = min(0.0, *shown.values()), max(0.0, *shown.values())
+    first, scale = min(shown), HEIGHT / ((high - low) or 1.0)
+    points: list[Point] = [((at - first) / (ply - first), (high - value) * scale) for at, value in shown.items()]
+    line = shapes.path("values", shapes.outline(points, ""))
+    zero = shapes.path("zero", shapes.outline([(0, high * scale), (1, high * scale)], ""))
+    frame = f"-0.5 -0.5 {shapes.UNIT + 1} {HEIGHT * shapes.UNIT + 1:g}"
+    label = f"Value over the last {len(shown)} moves, from {signed(low)} to {signed(high)}"
+    return shapes.element("svg", zero + line, "history", viewBox=frame, role="img", aria_label=label)
 
 
 def _finite(numbers: Numbers) -> dict[int, float]:

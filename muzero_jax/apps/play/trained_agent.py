@@ -38,7 +38,7 @@ NUM_LINES, LINE_LENGTH = 5, 8
 
 
 class Line(NamedTuple):
-    """How the game may go on, as the search expects it; the moves are legal, one after the other."""
+    """How the game may continue, as the search expects it; the moves are legal, one after the other."""
 
     moves: tuple[str, ...]  # 8 at most, in the game's notation; one alone where chance may act next
     actions: tuple[int, ...]  # the same as numbers
@@ -87,7 +87,7 @@ class TrainedAgent:
         move = jax.jit(environment.move) if has_key else lambda state, action, key: self._game.move(state, action)
 
         def checked(state: EnvState, action: Any, key: Array | None = None) -> Step:
-            """As positions call it, for a person: what is no legal action of this state is refused."""
+            """As positions call it, for a person: raises ValueError for what is not a legal action of this state."""
             if not any(isinstance(value, Tracer) for value in (action, state.legal_action_mask)):
                 self._check_legal(state, action)
             return move(state, jnp.int32(action), key)
@@ -207,6 +207,6 @@ def load(
     if num_simulations is not None:
         agents.check_budget(num_simulations, "num_simulations")
     if board_size is not None and algorithm is not None:
-        raise ValueError("board_size is for what the config names; make your own algorithm for that board")
+        raise ValueError("board_size cannot change an algorithm of your own; make the algorithm for that board")
     build, trust = algorithm and (lambda config: algorithm), Trust(all_code=trust_code)
     return TrainedAgent(agents.load_agent(Path(run), num_simulations, build, board_size, trust).with_trees())

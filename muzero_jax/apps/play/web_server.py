@@ -59,7 +59,7 @@ def make_app(game: WebGame) -> Starlette:
     async def order(request: Request) -> Response:
         name = request.path_params["order"]
         if name not in ORDERS:
-            raise HTTPException(404, f"there is no order {name[:32]}")
+            raise HTTPException(404, f"there is no request {name[:32]}")
         _check_headers(request)
         fields = _fields(await request.body(), ORDERS[name])
         return JSONResponse(await ask(name.replace("-", "_"), **fields))
@@ -137,12 +137,12 @@ async def _refuse(request: Request, mistake: Exception) -> Response:
 def _check_headers(request: Request) -> None:
     """Raises HTTPException or ValueError unless an order is JSON of a stated length that is not too long."""
     if request.headers.get("content-type", "").split(";")[0].strip() != "application/json":
-        raise HTTPException(415, "orders are taken as application/json only")
+        raise HTTPException(415, "a request must be application/json")
     length = request.headers.get("content-length", "0")
     if "transfer-encoding" in request.headers or not re.fullmatch("[0-9]+", length):
-        raise ValueError(f"an order must say its length, at most {MOST_BYTES} bytes")
+        raise ValueError(f"a request must have a Content-Length of at most {MOST_BYTES}")
     if len(length) > len(str(MOST_BYTES)) or int(length) > MOST_BYTES:
-        raise ValueError(f"an order has at most {MOST_BYTES} bytes")
+        raise ValueError(f"a request may have at most {MOST_BYTES} bytes")
 
 
 def _fields(body: bytes, allowed: dict[str, type]) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def _fields(body: bytes, allowed: dict[str, type]) -> dict[str, Any]:
     except (ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict):
-        raise ValueError("an order is a JSON object")
+        raise ValueError("a request must be a JSON object")
     fields = {name: value for name, value in fields.items() if value is not None}
     for name, value in fields.items():
         if name not in allowed:

@@ -17,7 +17,7 @@ from muzero_jax.apps.play.drawing import signed
 from muzero_jax.apps.play.position import Position
 from muzero_jax.apps.play.thinking import Analysis, Thinker
 from muzero_jax.games.notation import Notation
-from muzero_jax.games.view import POINTS
+from muzero_jax.games.view import PACE, PIXELS, POINTS
 
 BUDGETS = (1, 4, 16, 64, 256, 1024)
 MOST_SIMULATIONS = 4096
@@ -39,6 +39,7 @@ class WebGame:
     def __init__(self, position: Position, thinker: Thinker, notation: Notation):
         self.position, self.thinker, self.notation = position, thinker, notation
         self._remembered: tuple[Any, Analysis] | None = None  # the last analysis, and of what
+        self._values: dict[int, float] = {}  # of positions that were analysed, by ply
 
     def state(self, seat: int | None = None) -> dict[str, Any]:
         """The board, the moves that clicks on it name, whose turn it is, what is legal and what was played."""
@@ -67,6 +68,7 @@ class WebGame:
             "moves": position.texts(self.notation),
             "movers": [ply.colour for ply in position.plies],
             "ply": len(position.plies),
+            "pace": PACE if view.page == PIXELS else None,  # milliseconds a move; the game does not wait for a person
             "in_turns": position.environment.discount is not None,
             "num_players": position.environment.num_players,
             "total": position.total,
@@ -97,11 +99,14 @@ class WebGame:
 
     def undo(self, colour: int | None = None, seat: int | None = None) -> dict[str, Any]:
         """Takes moves back until `colour` is to choose again; one move where it is None."""
-        return self._go_to(self.position.undo(colour), seat)
+        position = self.position.undo(colour)
+        self._values = {ply: value for ply, value in self._values.items() if ply <= len(position.plies)}
+        return self._go_to(position, seat)
 
     def new(self, seat: int | None = None) -> dict[str, Any]:
         """Starts again; in a game with dice the same moves may then lead elsewhere."""
         self._remembered = None
+        self._values.clear()
         return self._go_to(self.position.new(), seat)
 
     def analysis(
@@ -134,6 +139,7 @@ class WebGame:
             "num_simulations": found.num_simulations,
             "said": self._said(found),
             "bar": self._bar(found),
+            "history": overlays.history(self._values, len(self.position.plies)),
             "why": self.thinker.why,
             "lines": self._lines(found),
         }
@@ -194,7 +200,9 @@ class WebGame:
         question = self._played(), budget
         if self._remembered is None or self._remembered[0] != question:
             self._remembered = question, self.thinker.analyse(self.position, num_simulations=budget)
-        return self._remembered[1]
+        found = self._remembered[1]
+        self._values[len(self.position.plies)] = found.value if self.position.colour_to_move == 0 else -found.value
+        return found
 
     def _numbers(self, found: Analysis) -> dict[str, dict[int, float]]:
         """Both policies over the legal moves, of which those that are alike are one, and values of the moves tried."""

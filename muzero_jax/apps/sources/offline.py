@@ -50,7 +50,7 @@ def fit_to_source(config: Config, num_devices: int) -> Config:
 def check(session: Session) -> None:
     """Raises ValueError if a session cannot learn offline as its flags say."""
     if session.autotune:
-        raise ValueError("--autotune finds sizes for self-play, and --offline plays none; leave it out")
+        raise ValueError("--autotune finds sizes for self-play, and --offline plays no games; leave it out")
 
 
 def open_source(config: Config, environment: Environment, say: Callable[[str], None]) -> Fill:
@@ -94,6 +94,8 @@ def _with_sizes(config: Config, *, num_envs: int, replay_length: int, **self_pla
 
 def _as_run(config: Config, source: Path) -> Config:
     made_with = configs.inspect(source)
+    if made_with.board_sizes:
+        raise ValueError(f"{source} has a buffer for each of several boards; learn offline from a run of one board")
     for flag, now, then in (
         ("--env", config.env, made_with.env),
         ("--board-size", config.board_size, made_with.board_size),
@@ -114,12 +116,12 @@ def _open_run(config: Config, source: Path, say: Callable[[str], None]) -> Fill:
     directory = source / CHECKPOINTS
     if shared(source):
         raise ValueError(
-            f"{source} was trained together with others, among whose games its own lie; learn from another run"
+            f"{source} was trained with --together and stores the games of all those runs; learn from another run"
         )
     has_states = any(path.startswith("transitions.state") for path in describe_replay(directory))
     if _needs_states(config) and not has_states:
         raise ValueError(
-            f"the replay of {source} keeps no states of the rules, with which --model rules searches again; add "
+            f"the replay buffer of {source} has no game states, which --model rules searches again; add "
             "--replay.reanalyze-fraction 0, or learn from a run of --model rules that used Reanalyze itself"
         )
 
@@ -174,7 +176,7 @@ def _open_games(config: Config, source: Path, environment: Environment, say: Cal
     say(f"reading {source}")
     frames = stored_games.play(environment, games, keeps_state=_needs_states(config))
     num_cut = int((frames.is_last & (frames.discount != 0)).sum())
-    cut = f"; the rules did not end {num_cut:,} of them, whose values stay open" if num_cut else ""
+    cut = f"; {num_cut:,} of them are unfinished, so they have no outcome" if num_cut else ""
     say(f"learning from {len(games):,} game{'s' * (len(games) > 1)} with {len(frames.action):,} moves{cut}")
     buffer = stored_games.lay_out(
         frames,

@@ -67,8 +67,8 @@ def _check_without_chance(environment: Environment, states: EnvState) -> None:
 
 def _has_chance(environment: Environment, where: str) -> ValueError:
     return ValueError(
-        f"{environment.name} has chance ({where}), and a file of moves does not say how that fell; learn from the "
-        "folder of a run, whose replay keeps it"
+        f"{environment.name} has chance ({where}), and a file of moves does not contain its outcomes; learn from "
+        "the folder of a run, whose replay buffer has them"
     )
 
 
@@ -148,7 +148,7 @@ def _read(game: StoredGame, ply: int, state: EnvState, *, notation: Notation, re
 
 def _refusal(game: StoredGame, ply: int, reason: str) -> ValueError:
     return ValueError(
-        f"{game.name}, move {ply + 1} ({shown(game.moves[ply])}): {reason}; mend the file or take the game away"
+        f"{game.name}, move {ply + 1} ({shown(game.moves[ply])}): {reason}; correct the file or remove the game"
     )
 
 

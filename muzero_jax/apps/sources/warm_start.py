@@ -52,7 +52,7 @@ def open_source(
     described = None if given else config.network
     if found := agents.misreading(agent, described, shapes.of_network(model.init)):
         raise ValueError(
-            f"{config.init_from} holds the weights of another network, {_network_of(agent.config)}, than this run's, "
+            f"the weights of {config.init_from}, {_network_of(agent.config)}, do not fit this run's network, "
             f"{_network_of(config)}: {found}; {_remedy(agent.config, config)}"
         )
     say(f"beginning with the weights that {config.init_from} had after iteration {agent.iteration}")

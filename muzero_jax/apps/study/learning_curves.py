@@ -52,9 +52,9 @@ def plot(points: Sequence[Point], path: Path, *, wanted: Sequence[str] = (), axe
     known = set.intersection(*({point.metric for point in of} for of in groups.values()))
     known &= {point.metric for point in points if not point.is_final}
     if unknown := [name for name in wanted if name not in known]:
-        raise ValueError(f"not all runs have {unknown[0]} while they trained; their metrics.jsonl says what they have")
+        raise ValueError(f"not all runs measured {unknown[0]} during training; their metrics.jsonl has what they did")
     if not known:
-        raise ValueError("these runs share no metric while they trained; they have final scores only")
+        raise ValueError("all these runs have in common are final scores, so there are no curves to draw")
     shown = list(wanted) or sorted(known, key=_budget)[-1:]
     figure = charts.make_figure((4.2 * len(axes) + 2.4, 3.6 * len(shown)))
     grid = figure.subplots(len(shown), len(axes), squeeze=False)

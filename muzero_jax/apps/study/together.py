@@ -36,7 +36,9 @@ def alike(config: Config) -> Config:
 def check(config: Config) -> None:
     """Raises ValueError in one sentence for a run that is no member of a program."""
     if config.sources:
-        raise ValueError("--together begins from nothing; leave it out with --offline and --init-from")
+        raise ValueError("--together cannot be combined with --offline or --init-from; leave it out")
+    if config.board_sizes:
+        raise ValueError("--together cannot be combined with --board-sizes; leave it out")
 
 
 def train(
@@ -56,8 +58,8 @@ def train(
         check(agent.config)
         if session.resume and run_directory.shared(agent.folder) != agent.shared:
             raise ValueError(
-                f"{agent.folder} was not trained together with just these; leave out --together, or give the flags "
-                "with which they were begun"
+                f"{agent.folder} was trained together with other runs than these; leave out --together, or give "
+                "the flags with which they were begun"
             )
 
     def compile_run(is_new: bool) -> Compiled:

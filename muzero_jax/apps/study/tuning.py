@@ -135,7 +135,7 @@ class Objective(NamedTuple):
             raise optuna.TrialPruned(str(error)) from error
         final = next((point for point in comparison.read_run(run_dir, "", [self.metric]) if point.is_final), None)
         if final is None:
-            raise ValueError(f"--metric {self.metric} is not measured in such a run; docs/metrics.md names what is")
+            raise ValueError(f"--metric {self.metric} is not measured in such a run; docs/metrics.md lists what is")
         if not frames:  # the first trial has found what its minutes hold
             trial.study.set_user_attr(FRAMES, final.frames)
         return final.score

@@ -131,34 +131,14 @@ def test_a_mistake_of_rules_in_pgxs_form_is_one_sentence(rules):
     assert re.search(PGX_LIKE[rules], sentence) and "\n" not in sentence, sentence
 
 
-def test_all_mistakes_are_told():
-    assert len(muzero_jax.check(type("TwoMistakes", (RewardsFive, WithoutMovesAtTwo), {})())) == 2
-
-
-@pytest.mark.parametrize(
-    "game",
-    [Heap(), make_nim(9), "tic_tac_toe", "examples/pig.py"],
-    ids=["pgx-like", "an Environment", "a name", "a file"],
-)
+@pytest.mark.parametrize("game", [Heap(), make_nim(9)], ids=["pgx-like", "an Environment"])
 def test_nothing_is_found_in_a_game_without_a_mistake(game):
     assert muzero_jax.check(game) == []
 
 
 def test_what_is_odd_but_may_be_the_rules_is_a_doubt():
-    wall = broken("Wall", num_players=1, **unless_too_many(lambda state: state, next_with(**STAYS)))
-    for game, words in ((wall, "changed nothing"), (RewardsTheOther, "whoever made the last move lost")):
-        (sentence,) = muzero_jax.check(game())
-        assert sentence.startswith("doubt: ") and words in sentence
-
-
-@pytest.mark.parametrize(
-    "text, words", [("def make(): return 3", "init"), ("x = 1", "make_model"), (None, "cannot read")]
-)
-def test_a_file_that_makes_no_game_is_a_sentence(tmp_path, text, words):
-    if text:
-        (tmp_path / "mine.py").write_text(text)
-    (sentence,) = muzero_jax.check(tmp_path / "mine.py")
-    assert "mine.py" in sentence and words in sentence
+    (sentence,) = muzero_jax.check(RewardsTheOther())
+    assert sentence.startswith("doubt: ") and "whoever made the last move lost" in sentence
 
 
 # --- an Environment of one's own --------------------------------------------------------------------------------------
@@ -166,41 +146,25 @@ def test_a_file_that_makes_no_game_is_a_sentence(tmp_path, text, words):
 HEAP = environment_from(Heap(), "heap")
 
 
-def moved(change, **fields) -> Environment:
+def moved(change) -> Environment:
     """The sound game, whose every step goes through `change(step, state before)`."""
-    return HEAP._replace(move=lambda state, action, key=None: change(HEAP.move(state, action, key), state), **fields)
+    return HEAP._replace(move=lambda state, action, key=None: change(HEAP.move(state, action, key), state))
 
 
-def revived(step, before):
-    """A finished game that begins anew once it is moved on."""
-    goes_on = step.state.terminated & ~before.terminated
-    return step._replace(state=step.state._replace(terminated=goes_on))
+ENVIRONMENTS = {
+    "reward is -1, but the state's rewards say 1": moved(lambda step, _: step._replace(reward=-step.reward)),
+    "it must be negative": moved(lambda step, _: step._replace(discount=-step.discount)),
+    "discount 0, .* is_last is False": moved(lambda step, _: step._replace(discount=0 * step.discount)),
+    r"reward, .* but is float32\[2\]": moved(lambda step, _: step._replace(reward=step.state.rewards)),
+    "environment.discount is 1.0, but a move has -1": HEAP._replace(discount=1.0),
+    "observe or legal differs": HEAP._replace(observe=lambda state: state.observation + 1),
+    r"legal gives must be bool\[2\]": HEAP._replace(legal=lambda state: state.legal_action_mask * 1.0),
+}
 
 
-def afresh(step, before):
-    fresh = HEAP.init(jax.random.key(0))
-    return step._replace(state=jax.tree.map(lambda new, old: jnp.where(step.is_last, new, old), fresh, step.state))
-
-
-ENVIRONMENTS = [
-    (moved(lambda step, _: step._replace(reward=-step.reward)), "reward is -1, but the state's rewards say 1"),
-    (moved(lambda step, _: step._replace(discount=-step.discount)), "it must be negative"),
-    (moved(lambda step, _: step._replace(discount=2 * step.discount), discount=None), "-2; it must be from -1 to 1"),
-    (moved(lambda step, _: step._replace(discount=0 * step.discount)), "discount 0, .* is_last is False"),
-    (moved(lambda step, _: step._replace(reward=step.state.rewards)), r"reward, .* but is float32\[2\]"),
-    (moved(revived), "must stay finished"),
-    (moved(afresh), "is_last of a move is True, but its state says False"),
-    (HEAP._replace(discount=1.0), "environment.discount is 1.0, but a move has -1"),
-    (HEAP._replace(observe=lambda state: state.observation + 1), "observe or legal differs"),
-    (HEAP._replace(observation_shape=(2,)), r"observe gives must be float32\[2\]"),
-    (HEAP._replace(observe=lambda state: state.observation.astype(jnp.uint8)), "bool or float32.* is uint8"),
-    (HEAP._replace(legal=lambda state: state.legal_action_mask * 1.0), r"legal gives must be bool\[2\]"),
-]
-
-
-@pytest.mark.parametrize("environment, words", ENVIRONMENTS, ids=[words for _, words in ENVIRONMENTS])
-def test_a_mistake_of_an_environment_is_named(environment, words):
-    found = muzero_jax.check(environment)
+@pytest.mark.parametrize("words", ENVIRONMENTS)
+def test_a_mistake_of_an_environment_is_named(words):
+    found = muzero_jax.check(ENVIRONMENTS[words])
     assert any(re.search(words, each) for each in found), found
 
 
@@ -216,51 +180,17 @@ def altered(move_of_game=None, **functions):
     return PIG._replace(chance=changed, move=move_of_game or chance.make_move(changed))
 
 
-def of_another_player(state, action):
-    after = LISTED.move(state, action)
-    return after._replace(state=after.state._replace(current_player=1 - state.current_player))
+CHANCES = {
+    "sum to 1.5": altered(probabilities=lambda state: jnp.full(3, 0.5)),
+    "an outcome that is possible": altered(PIG.move, probabilities=lambda state: jnp.array([0.0, 0.5, 0.5])),
+    "move differs from chance": altered(PIG.move, resolve=lambda state, outcome: LISTED.resolve(state, 2 - outcome)),
+}
 
 
-def widened(state, action):
-    after = LISTED.move(state, action)
-    return after._replace(state=after.state._replace(gain=after.state.gain.astype(jnp.float32)))
-
-
-def signed(state, action):
-    return LISTED.move(state, action)._replace(discount=jnp.float32(-1))
-
-
-def silent(state, action, key):
-    return PIG.move(state, action, key)._replace(outcome=None)
-
-
-CHANCES = [
-    (altered(probabilities=lambda state: jnp.full(3, 0.5)), "sum to 1.5"),
-    (altered(probabilities=lambda state: jnp.array([1.5, 0.5, -1.0])), "the lowest is -1"),
-    (altered(move=of_another_player), "belongs to another player"),
-    (altered(move=signed), "discount -1 before chance"),
-    (PIG._replace(move=silent), "Step.outcome"),
-    (altered(PIG.move, probabilities=lambda state: jnp.array([0.0, 0.5, 0.5])), "an outcome that is possible"),
-    (altered(PIG.move, resolve=lambda state, outcome: LISTED.resolve(state, 2 - outcome)), "move differs from chance"),
-]
-
-
-@pytest.mark.parametrize("environment, words", CHANCES, ids=[words for _, words in CHANCES])
-def test_a_mistake_in_listed_chance_is_named(environment, words):
-    found = promises.chance(environment)
+@pytest.mark.parametrize("words", CHANCES)
+def test_a_mistake_in_listed_chance_is_named(words):
+    found = promises.chance(CHANCES[words])
     assert any(words in sentence for sentence in found), found
-
-
-@pytest.mark.parametrize(
-    "environment, words",
-    [
-        (altered(PIG.move, move=widened), "float32.. after chance.move"),
-        (altered(probabilities=lambda state: jnp.ones(2) / 2), "chance.probabilities gives .* float32.2"),
-        (altered(PIG.move, resolve=lambda *_: (0.0,)), "chance.resolve returns tuple"),
-    ],
-)
-def test_shapes_of_listed_chance_that_differ_are_named(environment, words):
-    assert re.search(words, muzero_jax.check(environment)[0])
 
 
 @pytest.mark.slow
@@ -271,27 +201,14 @@ def test_2048_and_backgammon_list_their_chance_well(name):
 
 # --- symmetries -------------------------------------------------------------------------------------------------------
 
-BOARD = make_environment("tic_tac_toe").board
-ACTIONS, OBSERVATIONS = (np.array(getattr(BOARD.symmetries, f"{of}_permutation")) for of in ("action", "observation"))
-
-
-def with_symmetries(**tables) -> Environment:
-    environment = make_environment("tic_tac_toe")
-    symmetries = BOARD.symmetries._replace(**{f"{of}_permutation": jnp.asarray(table) for of, table in tables.items()})
-    return environment._replace(board=BOARD._replace(symmetries=symmetries))
-
 
 def test_symmetries_that_do_not_commute_with_moves_are_named():
     """A quarter turn to the left moves the board, one to the right the actions."""
-    found = muzero_jax.check(with_symmetries(action=ACTIONS[[0, 3, 2, 1, *range(4, 8)]]))
+    environment = make_environment("tic_tac_toe")
+    symmetries = environment.board.symmetries
+    swapped = symmetries._replace(action_permutation=symmetries.action_permutation[np.array([0, 3, 2, 1, 4, 5, 6, 7])])
+    found = muzero_jax.check(environment._replace(board=environment.board._replace(symmetries=swapped)))
     assert [re.match("symmetry . does not commute", each)[0].split()[1] for each in found] == ["1", "3"]
-
-
-def test_tables_that_are_no_symmetries_at_all_are_named():
-    no_permutation = ACTIONS.copy()
-    no_permutation[2] = 0
-    assert "action_permutation of symmetry 2" in muzero_jax.check(with_symmetries(action=no_permutation))[0]
-    assert "identity" in muzero_jax.check(with_symmetries(observation=OBSERVATIONS[::-1]))[0]
 
 
 # --- what a person at the board would stumble over --------------------------------------------------------------------
@@ -304,19 +221,13 @@ def twins(shape, num_actions):
 @pytest.mark.parametrize(
     "fields, says",
     [
-        ({}, ""),
-        ({"view": View()}, ""),
-        ({"view": View(page="go")}, ""),
+        ({}, None),
         ({"view": View(drop.squares, page="checkers")}, "view.page"),
-        ({"view": View(drop.squares, inks=("green", "red"))}, "view.inks"),
-        ({"view": View(lambda state: [["."], [".", "X"]])}, "view.squares must"),
-        ({"view": View(lambda state: [[0, 1]])}, "view.squares must"),
         ({"view": View(lambda state: 1 / 0)}, "view or notation raised ZeroDivisionError"),
-        ({"view": View(lambda state: [["."] * 4], page="go")}, "view.squares draws"),
         ({"notation": twins}, "the notation writes action 0 as 'left' and reads that as action 1"),
     ],
 )
-def test_what_cannot_be_drawn_or_written_is_one_sentence(fields, says):
+def test_what_cannot_be_drawn_or_written_is_named(fields, says):
     game = drop.DROP._replace(**fields)
     found = promises.view(environment_of(game)._replace(game=game))
-    assert found == [] if not says else len(found) == 1 and found[0].startswith(says)
+    assert found == [] if says is None else len(found) == 1 and found[0].startswith(says)

@@ -1,27 +1,42 @@
-"""`--config`, `--resume-if-any` and `--init-from`: where the settings and the weights of a run come from."""
+"""Where the settings, the weights and the games of a run come from: `--config`, `--resume-if-any`, `--init-from`,
+`--offline`.
+"""
+
+import os
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import muzero_jax
+from muzero_jax import presets
 from muzero_jax.apps import start
 from muzero_jax.apps.commands import train
-from muzero_jax.apps.commands.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
+from muzero_jax.apps.commands.command_line import EXIT_ERROR, EXIT_INTERRUPTED
 from muzero_jax.run import compilation_cache
 from muzero_jax.run.run import Result
 from muzero_jax.storage import config as configs
-from tests.reference import told_runs
+from tests.reference import tiny_run, told_runs
 from tests.reference.tiny_run import CONFIG
-from tests.reference.training import settled
+from tests.reference.training import command, settled
+
+ROOT = Path(__file__).parents[3]
+WINDOWS = "--devices 2 --targets.unroll-steps 2 --targets.td-steps 4 --optimiser.batch-size 8".split()
 
 
 @pytest.fixture
-def settings(tmp_path):
-    """A config.json that lies in no run."""
-    file = tmp_path / "best.json"
-    file.write_text(configs.to_json(CONFIG))
-    return file
+def began(monkeypatch, tmp_path):
+    """The configs of the runs that would have begun, and their folders."""
+    seen, stopped = [], Result({}, interrupted=True)
+    monkeypatch.setattr(compilation_cache, "enable", lambda: None)
+    monkeypatch.setattr(start, "train", lambda ready, *_: seen.append((ready.config, ready.run_dir)) or stopped)
+    monkeypatch.chdir(tmp_path)
+    return seen
 
 
-def test_a_run_begins_with_the_settings_of_a_file_over_which_flags_win(settings, tmp_path):
+def test_a_run_begins_with_the_settings_of_a_file_over_which_flags_win(tmp_path):
+    settings = tmp_path / "best.json"
+    settings.write_text(configs.to_json(CONFIG))
     config, session, default = settled("--config", settings, "--optimiser.learning-rate", "0.5", "--run-dir", tmp_path)
     assert config.optimiser.learning_rate == 0.5 and config.search == CONFIG.search and config.env == CONFIG.env
     assert default.optimiser.learning_rate == CONFIG.optimiser.learning_rate and not session.resume
@@ -37,19 +52,46 @@ def test_one_command_begins_a_run_and_later_goes_on_with_it(tmp_path):
     configs.save(CONFIG, tmp_path / "run")
     config, session, _ = settled(*arguments)
     assert session.resume and config.search == CONFIG.search
-    with pytest.raises(ValueError, match="add --run-dir"):
-        settled(*arguments[:-2])
 
 
-def test_a_run_begins_with_what_init_from_names_and_overwrite_spares_it(monkeypatch, tmp_path, capsys):
-    seen, stopped = [], Result({}, interrupted=True)
-    monkeypatch.setattr(compilation_cache, "enable", lambda: None)
-    monkeypatch.setattr(start, "train", lambda ready, *_: seen.append(ready.config) or stopped)
-    monkeypatch.chdir(tmp_path)
+def test_a_run_begins_with_what_init_from_names_and_overwrite_spares_it(began, tmp_path, capsys):
     told_runs.tell(tmp_path / "run", [0.5])
     words = ["--env", "hex", "--board-size", "3", "--devices", "1", "--init-from", "run"]
-    assert report_errors(train.main, words) == EXIT_INTERRUPTED
-    assert [config.init_from for config in seen] == [str(tmp_path / "run")]
+    assert command(*words) == EXIT_INTERRUPTED
+    assert [config.init_from for config, _ in began] == [str(tmp_path / "run")]
     capsys.readouterr()
-    assert report_errors(train.main, [*words, "--run-dir", "run", "--overwrite"]) == EXIT_ERROR
+    assert command(*words, "--run-dir", "run", "--overwrite") == EXIT_ERROR
     assert "--overwrite would delete" in capsys.readouterr().err and (tmp_path / "run").exists()
+
+
+# --- from stored games ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def games(tmp_path):
+    path = tmp_path / "games.txt"
+    path.write_text("a1 a2 b1 b2 c1\n0 1 2 4 3 5 7 6 8\n")
+    return path
+
+
+def test_a_runs_games_bring_their_game_and_sizes(began, saved_run, capsys):
+    command("--offline", saved_run, *WINDOWS, "--updates", "10")
+    ((config, run_dir),) = began
+    found = config.env, config.offline, str(run_dir)
+    assert found == ("tic_tac_toe", str(saved_run), "runs/tic_tac_toe-offline-seed0")
+    assert config.self_play.num_envs == tiny_run.CONFIG.self_play.num_envs
+    assert (config.replay.replay_length, config.reanalyze_fraction, config.minutes) == (32, 1.0, None)
+    assert f"offline     from the games of {saved_run} alone" in capsys.readouterr().out
+
+
+def test_a_script_takes_the_same_way_in_as_the_command(began, games, saved_run, tmp_path):
+    preset = replace(presets.preset("tic_tac_toe", None), minutes=None, updates=10)
+    preset = replace(preset, targets=replace(preset.targets, unroll_steps=2, td_steps=4))
+    preset = replace(preset, optimiser=replace(preset.optimiser, batch_size=8))
+    for number, source in enumerate((saved_run, games)):
+        run_dir, near = tmp_path / f"run{number}", os.path.relpath(source)
+        muzero_jax.train(replace(preset, offline=near), run_dir, say=lambda line: None)
+        words = f"--offline {near} --env tic_tac_toe --updates 10 --run-dir {run_dir}".split()
+        train.main([*words, *WINDOWS])
+        by_script, by_command = began[-2:]
+        assert by_script == by_command and by_script[0].offline == str(source)

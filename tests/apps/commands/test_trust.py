@@ -6,18 +6,14 @@ from dataclasses import replace
 import pytest
 
 import muzero_jax
-from muzero_jax.apps import start
 from muzero_jax.apps.commands import evaluate, play, train
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
-from muzero_jax.own import trust
 from muzero_jax.run import compilation_cache
-from muzero_jax.run.run import Result
 from muzero_jax.storage import agent_file
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.config_groups import NetworkConfig
 from scripts import export_agent, export_onnx
 from tests.reference import tiny_run
-from tests.reference.training import settled
 
 NEW = "--env tic_tac_toe --network.width 16 --frames 1 --run-dir DIR/new"
 LOADERS = {
@@ -29,8 +25,13 @@ LOADERS = {
     "onnx": (export_onnx.main, "WHAT --out DIR/onnx"),
     "init-from": (train.main, f"{NEW} --init-from WHAT"),
     "seeds": (train.main, f"{NEW} --seeds 2 --overwrite --init-from WHAT"),
+    "resume": (train.main, "--resume --run-dir WHAT"),
+    "offline": (train.main, "--offline WHAT --run-dir DIR/new"),
+    "config": (train.main, "--config WHAT/config.json --run-dir DIR/new"),
 }
-"""Commands that load the agent of a run or of a file."""
+"""Commands that load the agent, the games or the settings of a run."""
+OF_AN_AGENT = "match", "play", "init-from"
+"""Those that load an agent from a file as well."""
 MADE_BY_A_STRANGER = "network", "game"
 
 
@@ -87,33 +88,24 @@ def refusal(main, text, capsys, **places):
 
 
 @pytest.mark.parametrize("way", LOADERS)
-def test_no_command_runs_the_code_of_a_strangers_run(way, run, saved_run, code, mark, tmp_path, capsys):
+def test_no_command_runs_the_code_of_a_strangers_run(way, run, config, saved_run, code, mark, tmp_path, capsys):
+    if way == "offline" and config.network.file:
+        pytest.skip("games alone are read, and the network is the new run's own")
     error = refusal(*LOADERS[way], capsys, WHAT=run, OWN=saved_run, DIR=tmp_path)
     assert f"would run the Python file {code}" in error and "read it, then add --trust-code" in error
     assert not mark.exists()
     assert not list((tmp_path / "new").glob("*/config.json")), "and no run begins"
 
 
-@pytest.mark.parametrize("way", ["match", "play", "init-from"])
-def test_a_strangers_agent_runs_no_code_until_it_is_trusted(way, agent, code, mark, tmp_path, capsys):
+@pytest.mark.parametrize(
+    "way, source", [*((way, "agent") for way in OF_AN_AGENT), ("resume", "run"), ("config", "run")]
+)
+def test_code_is_run_once_it_is_trusted(way, source, run, agent, code, mark, tmp_path, capsys):
     main, text = LOADERS[way]
-    places = {"WHAT": f"agent:{agent}", "DIR": tmp_path}
+    places = {"WHAT": run if source == "run" else f"agent:{agent}", "DIR": tmp_path}
     assert f"would run the Python file {code}" in refusal(main, text, capsys, **places)
     assert not mark.exists()
     refusal(main, f"{text} --trust-code", capsys, **places)  # for what is in the file, once it has run
-    assert mark.exists()
-
-
-@pytest.mark.parametrize(
-    "flags", ["--resume --run-dir WHAT", "--offline WHAT --run-dir DIR", "--config WHAT/config.json"]
-)
-def test_training_goes_on_with_no_strangers_run_until_it_is_trusted(flags, run, config, code, mark, tmp_path, capsys):
-    if "--offline" in flags and config.network.file:
-        pytest.skip("games alone are read, and the network is the new run's own")
-    places = {"WHAT": run, "DIR": tmp_path / "new"}
-    assert f"would run the Python file {code}" in refusal(train.main, flags, capsys, **places)
-    assert not mark.exists()
-    refusal(train.main, f"{flags} --trust-code", capsys, **places)
     assert mark.exists()
 
 
@@ -125,32 +117,3 @@ def test_python_runs_no_strangers_code_until_told_to(run, agent, code, mark):
     with pytest.raises(ValueError, match=r"strong\.py"):
         muzero_jax.load(run, trust_code=True)
     assert mark.exists()
-
-
-def test_a_file_that_a_flag_of_this_call_names_is_no_strangers(run, config, code, monkeypatch):
-    """The user moved their network, and says where it lies."""
-    monkeypatch.setattr(start, "train", lambda *arguments: Result({}, interrupted=True))
-    flag = "--network" if config.network.file else "--env"
-    assert settled("--resume", "--run-dir", run, flag, code).config.own_files == (str(code),)
-
-
-def test_the_card_of_an_agent_is_not_its_network(tmp_path, mark, capsys):
-    """Headings of markdown are comments of Python, so a card may be a program."""
-    card = tmp_path / "strong.md"
-    card.write_text(f"# Strong\n\nopen({str(mark)!r}, 'w').close()\n")
-    config = replace(tiny_run.CONFIG, network=NetworkConfig(file=str(card)))
-    agent_file.save(tmp_path / "strong.safetensors", config, {}, iteration=1)
-    text = f"match --run {tmp_path / 'strong.safetensors'} --trust-code"
-    assert "strong.md as code, but it is no Python file" in refusal(evaluate.main, text, capsys)
-    text = f"--env tic_tac_toe --frames 1 --network {card} --run-dir {tmp_path / 'new'}"
-    assert "must be a Python file (.py)" in refusal(train.main, text, capsys)
-    assert not mark.exists()
-
-
-def test_who_trained_with_a_file_needs_no_flag_until_it_changes(run, code, mark, capsys):
-    trust.note([str(code)])
-    text = f"match --run {run}"
-    assert "would run" not in refusal(evaluate.main, text, capsys)
-    assert mark.exists()
-    code.write_text("x = 1\n")
-    assert f"{code} has changed since you trained with it" in refusal(evaluate.main, text, capsys)

@@ -18,7 +18,9 @@ import pytest
 
 from muzero_jax.agent import load_agent
 from muzero_jax.apps.engines import engines
-from muzero_jax.apps.evaluation import matches, players, tournament
+from muzero_jax.apps.engines.engine import Ply
+from muzero_jax.apps.evaluation import engine_games, matches, players
+from muzero_jax.apps.evaluation.engine_games import Arbiter, PlayedGame
 from muzero_jax.apps.evaluation.engine_matches import Conditions, EngineMatch
 from muzero_jax.apps.evaluation.player import Player, random_player
 from muzero_jax.apps.evaluation.players import Entrant
@@ -42,6 +44,75 @@ def last_legal(params, key, states):
 
 
 LAST = Entrant("last", Player("last legal", last_legal), None, "last")
+
+
+# --- one game ---------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def arbiter(name="tic_tac_toe"):
+    return Arbiter(environment_of(name))
+
+
+class Script:
+    """A player that makes the moves of a list and then resigns, and notes what it was asked."""
+
+    def __init__(self, *actions):
+        self.actions, self.asked = list(actions), []
+
+    def new_game(self):
+        pass
+
+    def choose(self, state, plies, colour, key):
+        self.asked.append((colour, [ply.text for ply in plies]))
+        return self.actions.pop(0) if self.actions else None
+
+
+def begun(name="tic_tac_toe"):
+    return jax.jit(environment_of(name).init)(KEY)
+
+
+@pytest.mark.parametrize(
+    "opening, first, second, lead, score, actions, illegal",
+    [
+        ([0, 3, -1, 1], Script(2), Script(4), 1.0, "B+", [0, 3, 1, 4, 2], 0),  # nobody is asked before it was played
+        ([], Script(), Script(), -1.0, "W+R", [], 0),
+        ([], Script(0), Script(), 1.0, "B+R", [0], 0),
+        ([], Script(0, 2, 3, 7, 8), Script(1, 4, 5, 6), 0.0, "0", [0, 1, 2, 4, 3, 5, 7, 6, 8], 0),
+        ([], Script(0, 0), Script(99), 1.0, "B+R", [0, 1, 2], 2),  # the first legal actions are played instead
+    ],
+)
+def test_outcomes_by_hand(opening, first, second, lead, score, actions, illegal):
+    played = arbiter().play(begun(), opening, [first, second], KEY)
+    assert (played.lead, played.score, [ply.action for ply in played.plies]) == (lead, score, actions)
+    assert [ply.colour for ply in played.plies] == [turn % 2 for turn in range(len(actions))]
+    assert played.illegal_actions == illegal
+
+
+def test_a_pass_that_is_forced_is_asked_of_nobody():
+    """A game of Othello in which black has no move after eight."""
+    state, notation, white = begun("othello"), arbiter("othello").notation, Script()
+    opening = [notation.read(state, text) for text in "f5 f6 d3 g5 h5 h4 f7 h6".split()]
+    played = arbiter("othello").play(state, opening, [Script(), white], KEY)
+    assert played.plies[8:] == (Ply(0, 64, "pass", is_forced_pass=True),) and white.asked[0][1][-1] == "pass"
+
+
+def test_a_record_is_sgf_that_can_be_learned_from_with_the_points_komi_and_score_of_go(tmp_path):
+    played = arbiter().play(begun(), [0], [Script(1, 2), Script(3, 4)], KEY)
+    text = engine_games.record(arbiter(), played, ("me", "a\\b [1]"))
+    assert "SZ[3]PB[me]PW[a\\\\b [1\\]]RE[B+]" in text and "GM[" not in text
+    (tmp_path / "game.sgf").write_text(text)
+    (game,) = read_games(tmp_path)
+    assert game.moves == ("a1", "a2", "b1", "b2", "c1") and game.colours == (0, 1, 0, 1, 0) and game.size == 3
+    frames = stored_games.play(TIC_TAC_TOE, [game], keeps_state=False)
+    assert frames.search_value.tolist() == [1.0, -1.0, 1.0, -1.0, 1.0]
+    plies = (Ply(0, 0, "A9"), Ply(1, 80, "J1"), Ply(0, 81, "pass"), Ply(1, 81, "pass"))
+    text = engine_games.record(arbiter("go_9x9"), PlayedGame(plies, 2, -1.0, "W+7.5", 0), ("a", "b"))
+    assert "GM[1]SZ[9]KM[7.5]PB[a]PW[b]RE[W+7.5]" in text
+    assert text.split("\n")[1:5] == [";B[aa]", ";W[ii]", ";B[]", ";W[])"]
+
+
+# --- matches ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -84,25 +155,17 @@ def test_a_match_with_an_engine_is_the_match_that_a_player_like_it_would_play(st
     assert len(started) == num_tables and finished[-1] == (20, 20)
 
 
-def test_the_engine_may_be_either_player_or_both(started):
+def test_the_engine_may_be_either_player_or_both_and_resign_and_all_games_are_kept_as_sgf(started, tmp_path):
     as_b = make(LAST, fake(), num_games=20)
     as_b(None, None, KEY)
     np.testing.assert_array_equal(as_b._result.points, -reference(20).points[::-1])
-    both = make(fake(), fake("--noise", 10))(None, None, KEY)
+    both = make(fake(), fake("--noise", 10), folder=tmp_path / "games")(None, None, KEY)
     assert both["score"] == 0.5 and both["games"] == 6 and len(started) == 3
     resigned = make(LAST, fake("--then", "say = resign|"))(None, None, KEY)
     assert (resigned["wins"], resigned["losses"]) == (6, 0)
-
-
-def test_all_games_are_kept_as_sgf_with_the_players_in_their_seats(started, tmp_path):
-    engine = fake()
-    make(engine, LAST, folder=tmp_path / "games")(None, None, KEY)
     games = read_games(tmp_path / "games")
     assert len(games) == 6 and [game.moves[:2] for game in games[::2]] == [game.moves[:2] for game in games[1::2]]
     assert len({game.moves[:2] for game in games}) > 1
-    files = sorted((tmp_path / "games").iterdir())
-    assert [file.name for file in files[:2]] == ["game-0001.sgf", "game-0002.sgf"]
-    assert f"PB[{engine.name}]PW[last]" in files[0].read_text() and "PB[last]PW[gtp:" in files[1].read_text()
 
 
 @pytest.mark.parametrize(
@@ -110,10 +173,10 @@ def test_all_games_are_kept_as_sgf_with_the_players_in_their_seats(started, tmp_
     [
         (["--then", "die"], r"ended \(exit status 3\) when asked 'genmove [bw]'; it said 'out of luck'"),
         (["--then", "hang"], "did not answer 'genmove [bw]' in time"),
-        (["--then", "flood"], "'and another thing', which is no GTP"),
-        (["--then", "say = z9|"], "'z9', which is no legal move after [a-c][1-3] [a-c][1-3]"),
+        (["--then", "flood"], "'and another thing', which is not GTP"),
+        (["--then", "say = z9|"], "'z9', which is not a legal move after [a-c][1-3] [a-c][1-3]"),
         (["--noise", 1_000_000, "--then", "die"], r"ended \(exit status 3\)"),
-        (["--refuses", "play"], "refuses 'play [bw] [a-c][1-3]'; it said 'I would rather not'"),
+        (["--refuses", "play"], "rejected 'play [bw] [a-c][1-3]' with 'I would rather not'"),
     ],
 )
 def test_an_engine_that_fails_ends_the_match_in_one_sentence(started, arguments, sentence):
@@ -130,47 +193,18 @@ def test_an_engine_that_fails_later_leaves_the_games_before_it(started, tmp_path
     assert len(read_games(folder)) == int(str(error.value).split("; ")[-1][0])
 
 
-def test_a_record_that_cannot_be_written_ends_the_match_with_its_standing(started, tmp_path):
-    (tmp_path / "file").touch()
-    with pytest.raises(ValueError, match="cannot write games to .*Not a directory; .*; 1 of 6 games had ended"):
-        make(fake(), LAST, folder=tmp_path / "file" / "games")(None, None, KEY)
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_match_that_is_interrupted_says_how_it_stood_and_leaves_no_process(started, number):
+def test_a_match_that_the_system_ends_says_how_it_stood_and_leaves_no_process(started):
     said = []
-    # The tests may run under nohup, or behind a shell's &, which ignores SIGINT.
-    usual = {signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
-    previous = {each: signal.signal(each, handler) for each, handler in usual.items()}
     match = make(fake("--then", "hang", "--at", 6), LAST, num_tables=2, say=said.append)
-    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), number))
+    timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGTERM))
 
     def report(finished, total):
         if finished == 1:  # both engines hang in the game that follows
             timer.start()
 
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            match(None, None, KEY, report)
-    finally:
-        timer.cancel()
-        for each, handler in previous.items():
-            signal.signal(each, handler)
+    with pytest.raises(KeyboardInterrupt):
+        match(None, None, KEY, report)
     assert len(said) == 1 and " of 6 games had ended: " in said[0]
-
-
-def test_an_engine_plays_in_a_tournament(started, saved_run, tmp_path):
-    engine = programs.name("gtp")
-    head = f"{saved_run}:greedy"
-    field = tournament.enter((head, engine, "random"))
-    result = tournament.play(
-        field, tiny_run.mesh(), num_games=4, opening_plies=1, seed=0, conditions=Conditions(folder=tmp_path)
-    )
-    assert [player["name"] for player in result["players"]] == [head, engine, "random"]
-    assert [match["games"] for match in result["matches"]] == [4, 4, 4]
-    assert sorted(folder.name for folder in tmp_path.iterdir()) == ["match-01", "match-03"]
-    assert len(read_games(tmp_path)) == 8
-    assert engine in tournament.format_table(result)
 
 
 # --- real programs ----------------------------------------------------------------------------------------------------

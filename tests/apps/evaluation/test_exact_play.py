@@ -2,21 +2,23 @@
 
 import functools
 import random
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.apps.evaluation import positions
+from muzero_jax.apps.evaluation import exhaustive, openings, positions
 from muzero_jax.apps.evaluation.exact_play import connect_four_solver, hex_solver, solved
 from muzero_jax.apps.evaluation.exact_play.solved import make_oracle
-from muzero_jax.apps.evaluation.player import random_player
-from muzero_jax.games.catalogue import GAMES, find
+from muzero_jax.apps.evaluation.player import Player, random_player
+from muzero_jax.apps.evaluation.players import Agent
+from muzero_jax.games.catalogue import find
 from muzero_jax.games.environment import make_environment
-from muzero_jax.games.game import Game
-from tests.reference import exact_play
+from tests.reference import exact_play, tiny_run
 from tests.reference import tic_tac_toe as rules
+from tests.reference.nim import best_actions, make_nim
 
 MANY = pytest.param(1000, marks=pytest.mark.slow)
 
@@ -110,15 +112,66 @@ def test_on_4x4_the_first_stones_to_take_are_those_of_the_short_diagonal():
     assert to_take == [3, 6, 9, 12]
 
 
-@pytest.mark.parametrize(("name", "size"), [("row", None), ("hex", 6), ("hex", None), ("go_9x9", None)])
-def test_a_game_or_board_without_an_oracle_is_refused_with_those_that_have_one(name, size):
-    with pytest.raises(ValueError, match="has no oracle: .* tic_tac_toe, connect_four and hex up to 5x5"):
-        make_oracle(GAMES.get(name) or Game("row", "Row"), size)
+# --- a player against every line of play: the counts are those of a recursion in plain Python -------------------------
 
 
-def test_oracles_are_of_the_board_that_was_asked_for():
-    """No first move of Hex wins, since the other side may take it."""
-    for size in (3, 5):
-        values = make_oracle(find("hex"), size).action_values(np.zeros((size, size, 4), bool))
-        assert values == dict.fromkeys(range(size * size), -1)
-    assert make_oracle(find("tic_tac_toe"), None).is_small and make_oracle(find("connect_four"), None).min_plies > 0
+@pytest.mark.parametrize("moves_first", [True, False])
+@pytest.mark.parametrize("choose, is_beaten", [(rules.perfect_action, False), (rules.first_legal_action, True)])
+def test_counts_agree_with_a_recursion_in_plain_python(choose, is_beaten, moves_first):
+    player, table = rules.make_player("tic-tac-toe", choose)
+    found = exhaustive.walk(make_environment("tic_tac_toe"), player, table, moves_first=moves_first)
+    assert tuple(found) == rules.walk(choose, moves_first)
+    assert (found.losses > 0) == is_beaten and found.wins > 0
+
+
+def test_nim_is_won_by_whoever_leaves_a_multiple_of_four():
+    """From 6 stones the first player takes 2; the other one then loses whatever it does."""
+    best = jnp.array([best_actions(stones)[0] if best_actions(stones) else 0 for stones in range(7)], jnp.int32)
+    player = Player("knows nim", lambda params, key, states: params[states.stones])
+    first, second = (exhaustive.walk(make_nim(6), player, best, moves_first=moves) for moves in (True, False))
+    assert (first.wins, first.losses) == (3, 0) and second.losses > 0
+    both = exhaustive.examine(make_nim(6), player, best)
+    assert both["wins"] == first.wins + second.wins and both["positions"] == first.positions + second.positions
+    assert (both["losses_as_first"], both["losses_as_second"]) == (0, second.losses) and both["draws"] == 0
+    assert both["score"] == both["wins"] / both["games"] == both["wins"] / (both["wins"] + both["losses"])
+
+
+# --- opening values of Hex: they are those of the player who moved, and the swap is gone ------------------------------
+
+
+@pytest.mark.parametrize("size", openings.WINS)
+def test_the_tables_are_whole_and_look_the_same_after_a_half_turn(size):
+    wins = openings.WINS[size]
+    assert wins.shape == (size, size) and {3: 5, 4: 4, 5: 13, 6: 24, 7: 27}[size] == wins.sum()
+    np.testing.assert_array_equal(wins, wins[::-1, ::-1])
+
+
+def test_perfect_play_agrees_with_the_table():
+    """Our own solver on 3x3: after a winning first move the other player, who cannot swap, loses."""
+    environment = make_environment("hex", board_size=3)
+    first_stones = openings.opening_positions(environment)
+    legal = np.asarray(first_stones.legal_action_mask)
+    assert (legal[:, :9] == ~np.eye(9, dtype=bool)).all() and not legal[:, 9].any()
+    seen = np.asarray(environment.roots(first_stones).observation)
+    best = [max(hex_solver.make_oracle(3).action_values(position).values()) for position in seen]
+    np.testing.assert_array_equal(np.reshape(best, (3, 3)) < 0, openings.WINS[3])
+
+
+class Solver(Agent):
+    """Its search knows which first moves of 3x3 win, and gives them the value `params` for who makes them."""
+
+    def search(self, num_simulations=None, *, true_rules=False):
+        def search(params, key, asked):
+            stone = asked.observation[..., :2].any(-1).reshape(-1, 9).argmax(1)
+            won = jnp.asarray(openings.WINS[3].ravel())[stone]
+            return SimpleNamespace(value=jnp.where(won, -params, params))
+
+        return search
+
+
+def test_the_command_says_what_the_search_says_from_the_movers_side():
+    environment = make_environment("hex", board_size=3)
+    agent = Solver(*tiny_run.agent()._replace(environment=environment, params=jnp.float32(0.5), name="the solver"))
+    result = openings.examine(agent)
+    assert (result["size"], result["num_simulations"], result["right"], result["solved"]) == (3, 2, 9, 9)
+    np.testing.assert_array_equal(result["values"], np.where(openings.WINS[3], 0.5, -0.5))

@@ -1,4 +1,4 @@
-"""Matches are fair, legal and counted right; intervals are the textbook's."""
+"""Matches are fair, legal and counted right, also when devices share them; intervals are the textbook's."""
 
 import functools
 
@@ -7,12 +7,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.apps.evaluation import matches
+from muzero_jax.apps.evaluation import arena, matches
 from muzero_jax.apps.evaluation.matches import MatchResult
 from muzero_jax.apps.evaluation.player import Player, random_player
 from muzero_jax.apps.evaluation.rollout_mcts import rollout_mcts_player
 from muzero_jax.games.environment import make_environment
-from tests.reference.nim import make_nim, make_state
+from tests.reference import tiny_run
+from tests.reference.nim import best_actions, make_nim
 
 TIC_TAC_TOE = make_environment("tic_tac_toe")
 NIM = make_nim(9)
@@ -44,12 +45,6 @@ def fixed_nim_match():
 # --- matches ----------------------------------------------------------------------------------------------------
 
 
-def test_a_larger_budget_is_stronger():
-    many, few = (rollout_mcts_player(NIM, num_simulations=budget) for budget in (100, 4))
-    result = jit_match(NIM, many, few, 256, 1)(None, None, jax.random.key(0))
-    assert matches.summarise(result, stochastic=True)["ci95"][0] > 0.6
-
-
 def test_a_random_player_scores_half_against_itself_and_more_when_it_starts(random_against_random):
     summary = matches.summarise(random_against_random, stochastic=True)
     low, high = summary["ci95"]
@@ -71,14 +66,6 @@ def test_a_match_played_move_by_move_is_the_match_played_at_once(random_against_
     jax.tree.map(np.testing.assert_array_equal, games.result, random_against_random)
 
 
-def test_a_deterministic_player_against_itself_gets_exactly_half_of_every_pair():
-    result = jit_match(TIC_TAC_TOE, LAST, LAST, 128, 3)(None, None, jax.random.key(0))
-    np.testing.assert_array_equal(result.points[0], -result.points[1])
-    np.testing.assert_array_equal(result.length[0], result.length[1])
-    assert matches.summarise(result)["score"] == 0.5
-    assert len(np.unique(result.points[0])) > 1  # the openings differ
-
-
 @pytest.mark.parametrize(
     "taken, points, length, illegal",
     [
@@ -95,20 +82,6 @@ def test_nim_by_hand(fixed_nim_match, taken, points, length, illegal):
         np.testing.assert_array_equal(field, [[first] * 2, [second] * 2])
 
 
-def test_a_player_is_asked_only_where_it_is_on_move_in_some_game():
-    """The same player may move twice: here the first seat makes every move."""
-    calls = []
-
-    def act(params, key, states):
-        jax.debug.callback(lambda: calls.append(None))
-        return jnp.zeros(states.stones.shape, jnp.int32)
-
-    nim = make_nim(3, passes_turn=False)
-    result = jit_match(nim, FIXED, Player("counts its calls", act), 2, 0)(0, None, jax.random.key(0))
-    jax.effects_barrier()
-    assert len(calls) == 3 and result.points.tolist() == [[1], [-1]]
-
-
 # --- openings and games that repeat -----------------------------------------------------------------------------
 
 
@@ -121,22 +94,17 @@ def test_an_opening_never_ends_a_game():
 
 @pytest.mark.parametrize("num_openings", [36, 80])
 def test_openings_without_replacement_differ_while_there_are_others(num_openings):
-    """Tic-tac-toe has 9 * 8 openings of two moves; the first moves are as many as they can be."""
-    draw = jax.jit(lambda key: matches.draw_openings(TIC_TAC_TOE, key, num_openings, 2, replace=False))
-    one, other = (draw(jax.random.key(seed)) for seed in (0, 1))
-    lines = one.actions.T.tolist()
-    assert len(set(map(tuple, lines))) == len(np.unique(one.moves, axis=0)) == min(num_openings, 72)
-    counts = np.bincount([first for first, _ in lines], minlength=9)
-    assert counts.max() - counts.min() <= 1 and lines != other.actions.T.tolist()
-
-
-def test_devices_share_the_openings_of_one_draw_and_openings_with_replacement_come_twice():
+    """Tic-tac-toe has 9 * 8 openings of two moves; the first moves are as many as they can be, on every device."""
     draw = jax.jit(
-        lambda share: matches.draw_openings(TIC_TAC_TOE, jax.random.key(0), 36, 2, replace=False, share=share)
+        lambda key, share: matches.draw_openings(TIC_TAC_TOE, key, num_openings, 2, replace=False, share=share)
     )
-    assert len({tuple(actions) for share in (0, 1) for actions in draw(share).actions.T.tolist()}) == 72
-    drawn = matches.draw_openings(TIC_TAC_TOE, jax.random.key(0), 72, 2, replace=True).actions.T.tolist()
-    assert 30 < len(set(map(tuple, drawn))) < 60  # 72 (1 - 1 / e) is 45.5
+    drawn = draw(jax.random.key(0), 0)
+    lines = drawn.actions.T.tolist()
+    assert len(set(map(tuple, lines))) == len(np.unique(drawn.moves, axis=0)) == min(num_openings, 72)
+    counts = np.bincount([first for first, _ in lines], minlength=9)
+    assert counts.max() - counts.min() <= 1 and lines != draw(jax.random.key(1), 0).actions.T.tolist()
+    lines += draw(jax.random.key(0), 1).actions.T.tolist()  # of the other device
+    assert len(set(map(tuple, lines))) == 72
 
 
 def test_deterministic_players_count_each_game_once():
@@ -151,12 +119,6 @@ def test_deterministic_players_count_each_game_once():
     assert (summary["score_as_first"], summary["score_as_second"]) == (0.5, 0.5)
     assert (every["games"], every["distinct_games"]) == (64, 4)
     assert [s["ci95"] for s in (summary, every)] == [list(matches.wilson_interval(0.5, n)) for n in (4, 64)]
-
-
-def test_the_same_moves_from_different_starts_are_different_games():
-    nim = NIM._replace(init=lambda key: make_state(jax.random.randint(key, (), 8, 10), jnp.int32(0)))
-    result = jit_match(nim, FIXED, FIXED, 32, 0)(0, 0, jax.random.key(0))
-    assert matches.summarise(result)["distinct_games"] == 32
 
 
 def test_a_match_is_stochastic_if_a_player_or_the_game_draws_from_the_key():
@@ -193,16 +155,6 @@ def test_summary_of_a_hand_worked_match():
     assert (counted["wins"], counted["points_won"], counted["points_lost"], counted["score"]) == (2, 5, 3, 0.5)
 
 
-def test_what_repeats_is_left_out_of_every_figure_unless_the_match_is_stochastic():
-    moves = np.array([[[0, 1], [0, 2], [0, 1]], [[0, 1], [0, 1], [0, 1]]], np.uint32)
-    lengths = np.array([[5, 7, 5], [6, 6, 6]])
-    result = MatchResult(np.array([[1, -1, 1], [0, 0, 0]]), lengths, 0 * lengths, moves)  # type: ignore
-    once, every = matches.summarise(result), matches.summarise(result, stochastic=True)
-    names = "wins", "draws", "losses", "games", "distinct_games"
-    assert [once[name] for name in names] == [1, 1, 1, 3, 3] and [every[name] for name in names] == [2, 3, 1, 6, 3]
-    assert (once["score"], once["mean_length"]) == (0.5, 6.0)
-
-
 @pytest.mark.parametrize(
     ("score", "num_games", "low", "high"),
     [
@@ -213,3 +165,73 @@ def test_what_repeats_is_left_out_of_every_figure_unless_the_match_is_stochastic
 )
 def test_wilson_interval_of_known_cases(score, num_games, low, high):
     np.testing.assert_allclose(matches.wilson_interval(score, num_games), (low, high), atol=1e-4)
+
+
+# --- matches that devices share ---------------------------------------------------------------------------------------
+
+BEST = jnp.array([0] + [(best_actions(stones) or [0])[0] for stones in range(1, 10)], jnp.int32)
+PERFECT = Player("perfect", lambda params, key, states: params[states.stones])
+
+
+@pytest.fixture(scope="module")
+def nim_match():
+    """Perfect play at nim against random play: 6 games asked for, on two devices. It is compiled from shapes."""
+    match = arena.ShardedMatch(NIM, PERFECT, random_player(NIM), tiny_run.mesh(), num_games=6, opening_plies=0)
+    match.compile(jax.ShapeDtypeStruct(BEST.shape, BEST.dtype), None)
+    return match
+
+
+def test_the_summary_is_player_as_over_every_opening_from_both_sides_on_every_device(nim_match):
+    """From 9 stones perfect play wins whenever it starts, and mostly if not."""
+    reports = []
+    summary = nim_match(BEST, None, jax.random.key(0), lambda *counts: reports.append(counts))
+    assert summary["games"] == 8 == summary["wins"] + summary["losses"] and summary["wins"] > summary["losses"]
+    assert summary["score_as_first"] == 1 and summary["illegal_actions"] == 0
+    assert reports[0] == (0, 8) and nim_match(BEST, None, jax.random.key(0)) == summary
+
+
+def test_deterministic_players_play_every_opening_once_from_both_sides():
+    """Hex 3x3 has 9 openings of one stone, shared by two devices; each game is played again here, move by move."""
+    hex_3x3 = make_environment("hex", board_size=3)
+    first = Player("first", lambda params, key, states: jnp.argmax(states.legal_action_mask, axis=-1))
+    last = Player("last", lambda params, key, states: 9 - jnp.argmax(states.legal_action_mask[:, ::-1], axis=-1))
+    match = arena.ShardedMatch(hex_3x3, first, last, tiny_run.mesh(), num_games=64, opening_plies=1)
+    summary = match(None, None, jax.random.key(0))
+    move, won = jax.jit(hex_3x3.move), []
+    for seat in (0, 1):
+        for stone in range(9):
+            state, plies, reward = hex_3x3.init(jax.random.key(0)), 0, 0.0
+            while not state.terminated:
+                legal = np.flatnonzero(state.legal_action_mask)
+                action = stone if plies == 0 else legal[0] if plies % 2 == seat else legal[-1]
+                state, reward, *_ = move(state, jnp.int32(action))
+                plies += 1
+            won.append(float(reward) * (1 if (plies - 1) % 2 == seat else -1) > 0)
+    assert summary["games"] == summary["distinct_games"] == 18 == len(won)
+    assert (summary["score_as_first"], summary["score_as_second"]) == (sum(won[:9]) / 9, sum(won[9:]) / 9)
+    assert summary["ci95"] == list(matches.wilson_interval(summary["score"], 18))
+
+
+def test_an_arena_seats_a_rival_with_its_own_weights_and_pools_several_matches(monkeypatch):
+    made, seated = [], []
+
+    class FakeMatch(arena.ShardedMatch):
+        """Each match is won, drawn, lost and won by turns."""
+
+        def __init__(self, environment, a, b, mesh, *, num_games, opening_plies):
+            made.append((b.name, num_games))
+            self.stochastic = True
+
+        def play(self, params_a, params_b, key, report=None):
+            seated.append((params_a, params_b))
+            outcome, zeros = np.full((2, 2), [1, 0, -1][len(seated) % 3]), np.zeros((2, 2, 2), np.uint32)
+            return matches.MatchResult(outcome, zeros[..., 0] + 4, zeros[..., 0], zeros)
+
+    monkeypatch.setattr(arena, "ShardedMatch", FakeMatch)
+    ours, key = arena.Arena(tiny_run.agent(), tiny_run.mesh()), jax.random.key(0)
+    ours.play("random", "new", key, num_games=4)
+    ours.play("self", "new", key, num_games=4, rival="old")
+    assert seated == [("new", "new"), ("new", "old")]
+    together = ours.play("random", "newer", key, num_games=4, num_matches=3)
+    assert [together[name] for name in ("games", "wins", "draws", "losses")] == [12, 4, 4, 4]
+    assert made == [("random", 4), ("agent (2 simulations)", 4)], "each is compiled once"

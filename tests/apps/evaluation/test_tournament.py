@@ -1,20 +1,26 @@
-"""Who plays a tournament, who met whom, and what the table says."""
+"""Players by name, the runs and agents that they load, and tournaments: who met whom, and what the table says."""
 
 import shutil
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from muzero_jax import agent as agents
-from muzero_jax.apps.engines.engine import EngineError
+from muzero_jax import algorithm as algorithms
 from muzero_jax.apps.evaluation import engine_matches, matches, pictures, players, tournament
 from muzero_jax.apps.evaluation.engine_matches import Conditions
 from muzero_jax.apps.evaluation.matches import MatchResult, wilson_interval
 from muzero_jax.apps.evaluation.players import PlayerSpec
+from muzero_jax.storage import agent_file
 from tests.reference import tiny_run
+
+HOST = tiny_run.agent()
+WEIGHTS = tiny_run.make_init()().learner.params
 
 
 @pytest.fixture(scope="module")
@@ -25,41 +31,72 @@ def runs(saved_run, tmp_path_factory):
     return str(saved_run), str(other)
 
 
-def test_a_player_of_the_table_is_named_with_its_run_and_budget(runs):
-    a, b = runs
-    names = (a, f"{a}@64", f"{b}:rules", f"{b}:greedy", "greedy", "rules:5", "mcts:7", "random")
-    field = tournament.enter(names, partial(agents.load_agent, num_simulations=9))
-    expected = [f"{a}@9", f"{a}@64", f"{b}:rules@9", f"{b}:greedy", f"{a}:greedy", f"{a}:rules@5", "mcts:7", "random"]
-    assert [entrant.name for entrant in field.entrants] == expected and field.host.iteration == 6
+NAMES = {
+    "A": ("A@9", "agent (9 simulations)"),  # the budget asked for
+    "A@64": ("A@64", "agent (64 simulations)"),
+    "B/": ("B@9", "agent (9 simulations)"),  # as a shell completes it
+    "B:rules": ("B:rules@9", "ground-truth model (9 simulations)"),
+    "B:rules@8": ("B:rules@8", "ground-truth model (8 simulations)"),
+    "B:greedy": ("B:greedy", "greedy prior"),
+    "greedy": ("A:greedy", "greedy prior"),
+    "rules:5": ("A:rules@5", "ground-truth model (5 simulations)"),
+    "mcts:7": ("mcts:7", "rollout MCTS (7 simulations)"),
+    "random": ("random", "random"),
+}
 
 
-def test_players_that_differ_in_their_weights_alone_share_a_program(runs):
-    a, b = runs
-    one, other, deeper, rules, random = tournament.enter((a, b, f"{b}@3", f"{b}:rules", "random")).entrants
-    assert one.program == other.program
-    assert len({entrant.program for entrant in (one, deeper, rules, random)}) == 4
-    agent = agents.load_agent(Path(a), 2)
-    planner = agent._replace(config=replace(agent.config, model="rules"))
-    assert players.enter(PlayerSpec("agent"), planner).program != one.program
+def test_a_name_says_who_plays_with_which_weights_and_budget(runs):
+    def placed(text):
+        return text.replace("A", runs[0]).replace("B", runs[1])
+
+    field = tournament.enter(tuple(map(placed, NAMES)), partial(agents.load_agent, num_simulations=9))
+    found = [(entrant.name, entrant.player.name) for entrant in field.entrants]
+    assert found == [(placed(name), says) for name, says in NAMES.values()] and field.host.iteration == 6
+    for entrant in field.entrants[:8]:
+        tiny_run.assert_same(entrant.params, WEIGHTS)
+    assert players.parse("agent:hex_5x5:rules@8") == PlayerSpec("rules", "agent:hex_5x5", 8)
 
 
-@pytest.mark.parametrize(
-    "specs, sentence",
-    [
-        (["A"], "two players or more"),
-        (["random", "mcts:5"], "needs a run directory"),
-        (["A", "A@2"], "twice"),
-        (["A", "A/"], "twice"),  # as a shell completes it
-        (["A", "rnadom"], "no player 'rnadom'"),
-        (["A", "B"], "different games"),
-    ],
-)
-def test_tournaments_that_cannot_be_are_refused(runs, specs, sentence):
-    hex_3x3 = tiny_run.agent()._replace(config=replace(tiny_run.CONFIG, env="hex", board_size=3))
-    load = {runs[0]: agents.load_agent, runs[1]: lambda run: hex_3x3}
-    with pytest.raises(ValueError, match=sentence):
-        named = (spec.replace("A", runs[0]).replace("B", runs[1]) for spec in specs)
-        tournament.enter(tuple(named), lambda run: load[str(run)](run))
+@pytest.mark.parametrize("text", ["", "rnadom", "mcts:0", "RUN@", "RUN:greedy@4", "agent:hex_4x4", f"mcts:{10**12}"])
+def test_an_unknown_name_and_one_that_asks_for_too_much_are_refused(saved_run, text):
+    with pytest.raises(ValueError, match="no player|no agent|the budget of"):
+        players.parse(text.replace("RUN", str(saved_run)), others="agent, ")
+
+
+@pytest.mark.parametrize("true_rules", [False, True])
+def test_an_agents_search_plays_legal_moves_without_noise(true_rules):
+    """On an empty board, where noise would choose, eight keys find one move."""
+    act = jax.jit(players.searching(HOST, 3, true_rules=true_rules).act)
+    states = jax.vmap(HOST.environment.init)(jax.random.split(jax.random.key(0), 2))
+    assert len({tuple(act(WEIGHTS, jax.random.key(seed), states).tolist()) for seed in range(8)}) == 1
+    states = states.replace(legal_action_mask=states.legal_action_mask.at[:, :8].set(False))
+    np.testing.assert_array_equal(act(WEIGHTS, jax.random.key(0), states), [8, 8])
+
+
+def tiny_hex(kind, folder):
+    """An agent in a file, untrained, for Hex 3x3."""
+    network = replace(tiny_run.CONFIG.network, kind=kind, num_bins=2)
+    config = replace(tiny_run.CONFIG, env="hex", board_size=3, network=network)
+    params = jax.tree.map(jnp.ones_like, jax.eval_shape(algorithms.make(config).model.init, jax.random.key(0)))
+    agent_file.save(folder / f"{kind}.safetensors", config, params, iteration=5)
+    return Path(f"agent:{folder / kind}.safetensors")
+
+
+def test_an_agent_whose_network_fits_every_board_plays_on_another(tmp_path):
+    path = tiny_hex("fully_convolutional", tmp_path)
+    own, other = agents.load_agent(path), agents.load_agent(path, board_size=4)
+    assert [agent.environment.num_actions for agent in (own, other)] == [3 * 3 + 1, 4 * 4 + 1], "cells and swap"
+    assert (own.config.board_size, other.config.board_size, other.iteration) == (3, 4, 5)
+    tiny_run.assert_same(other.params, own.params)
+    load_agent = partial(agents.load_agent, board_size=4)
+    assert players.load(PlayerSpec("agent", str(path)), other, load_agent).name == f"{path}@2"
+    with pytest.raises(ValueError, match="board_size is 4 here and 3 in"):
+        players.load(PlayerSpec("agent", str(path)), other)
+    with pytest.raises(ValueError, match="does not fit the board 4"):
+        agents.load_agent(tiny_hex("observation", tmp_path), board_size=4)
+
+
+# --- tournaments ------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -99,52 +136,33 @@ def test_every_pair_meets_once_and_equal_programs_are_compiled_once(runs, made):
     assert result["players"][0]["elo"] == pytest.approx(result["players"][1]["elo"]) and result["players"][0]["elo"] > 0
 
 
-def test_the_anchor_is_asked_for_by_name(runs, made):
-    field = tournament.enter((*runs, "random"))
-    assert play(field, anchor=f"{runs[1]}@2")["players"][1]["elo_ci95"] == [0, 0]
-    with pytest.raises(ValueError, match="--anchor mcts:5 does not play; the players are .*random"):
-        play(field, anchor="mcts:5")
-
-
-@pytest.mark.parametrize("error", [EngineError("the engine ended"), KeyboardInterrupt()])
-def test_a_tournament_that_is_broken_off_says_how_it_stood(error, runs, made, monkeypatch):
+def test_a_tournament_that_is_broken_off_says_how_it_stood(runs, made, monkeypatch):
     field, whole, said = tournament.enter((*runs, "random")), engine_matches.make_match, []
 
     def make_match(environment, a, b, *arguments, **options):
         if b.player.name == "random":
-            raise error
+            raise KeyboardInterrupt
         return whole(environment, a, b, *arguments, **options)
 
     monkeypatch.setattr(engine_matches, "make_match", make_match)
-    with pytest.raises(type(error)):
+    with pytest.raises(KeyboardInterrupt):
         play(field, Conditions(say=said.append), anchor=f"{runs[1]}@2")
-    assert said[0].startswith("1 of 3 matches had ended:") and "50.0%" in said[0]
-    assert f"{runs[1]}@2 = 0" in said[0] and "  random" not in said[0]
+    assert said[0].startswith("1 of 3 matches had ended:") and f"{runs[1]}@2 = 0" in said[0]
 
 
-# --- what is shown ----------------------------------------------------------------------------------------------------
-
-
-def match(a, b, score, games=4, illegal_actions=0):
+def match(a, b, score, games=4):
     """A match's figures as a tournament keeps them."""
-    return {"a": a, "b": b, "score": score, "games": games, "illegal_actions": illegal_actions}
+    return {"a": a, "b": b, "score": score, "games": games, "illegal_actions": 0}
 
 
-@pytest.fixture(scope="module")
-def result():
+def test_the_table_is_in_the_order_of_strength_with_scores_of_the_row_and_is_drawn(tmp_path):
     """x beats y 3 : 1 and z 4 : 0; y and z never met."""
-    return tournament.summarise(["z", "y", "x"], [match("x", "y", 0.75), match("z", "x", 0.0, illegal_actions=2)], "z")
-
-
-def test_the_table_is_in_the_order_of_strength_with_scores_of_the_row_and_notes(result):
-    header, *rows = tournament.format_table(result).splitlines()[:4]
-    assert header.split()[-3:] == ["1", "2", "3"]
+    result = tournament.summarise(["z", "y", "x"], [match("x", "y", 0.75), match("z", "x", 0.0)], "z")
+    _, *rows = tournament.format_table(result).splitlines()[:4]
     assert [row.split()[1] for row in rows] == ["x", "y", "z"]
     assert rows[0].split()[-3:] == ["-", "75.0", "100.0"] and rows[2].split()[-3:] == ["0.0", "-", "-"]
-    assert "anchor" in rows[2]
-    drawn = tournament.format_table(tournament.summarise(["x", "y"], [match("x", "y", 0.5)], "x"))
-    for note in ("lower bound", "ILLEGAL MOVES were chosen 2 times"):
-        assert note in tournament.format_table(result) and note not in drawn
+    pictures.plot_tournament(result, tmp_path / "elo.svg")
+    assert "<svg" in (tmp_path / "elo.svg").read_text()
 
 
 def test_all_that_a_player_met_count_alike_though_some_pairs_have_fewer_distinct_games():
@@ -152,9 +170,3 @@ def test_all_that_a_player_met_count_alike_though_some_pairs_have_fewer_distinct
     result = tournament.summarise(["x", "y", "z"], [match("x", "y", 0.5, 2), match("x", "z", 1.0, 8)], "x")
     first = result["players"][0]
     assert (first["games"], first["score"], first["ci95"]) == (10, 0.75, list(wilson_interval(0.75, 6.4)))
-    assert "\n2 to 8 games of a pair differ." in tournament.format_table(result)
-
-
-def test_a_result_is_drawn(result, tmp_path):
-    pictures.plot_tournament(result, tmp_path / "elo.svg")
-    assert "<svg" in (tmp_path / "elo.svg").read_text()

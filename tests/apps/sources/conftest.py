@@ -1,3 +1,3 @@
 """Runs of the tiny program, as in the tests of the host."""
 
-from tests.run.conftest import session, unbroken  # noqa: F401
+from tests.run.conftest import session  # noqa: F401

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from muzero_jax.apps.commands import evaluate
 from muzero_jax.apps.study import comparison, learning_curves
@@ -13,7 +12,6 @@ from tests.reference import told_runs
 from tests.reference.told_runs import HEX, tell
 
 RULES = replace(HEX, model="rules")
-POINT = comparison.Point("g", "r", 0, 1, 1, 1.0, 1.0, "mcts:100", 0.2, False, 128)
 
 
 @pytest.fixture
@@ -29,10 +27,6 @@ def test_runs_that_differ_in_their_seed_alone_are_a_group_called_as_their_folder
     unclear = [tell(tmp_path / name / "seed0", [0.5], config=config) for name, config in (("r", HEX), ("s/r", RULES))]
     first, second = comparison.group_names(unclear).values()
     assert first.endswith("--model learned") and second.endswith("--model rules")
-    numbered = [
-        tell(tmp_path / f"lr-0.00{minutes}", [0.1], config=replace(HEX, minutes=float(minutes))) for minutes in (1, 2)
-    ]
-    assert list(comparison.group_names(numbered).values()) == ["lr-0.001", "lr-0.002"], "digits belong to the name"
 
 
 @pytest.mark.parametrize(
@@ -104,23 +98,6 @@ def test_a_curve_is_interpolated_and_goes_as_far_as_the_shortest_of_its_runs(tmp
     assert learning_curves.curve(points, "random", "minutes") is None
 
 
-def test_a_curve_ends_in_the_final_match_and_not_in_a_hook():
-    """The last evaluation and the longer final match are of one agent, which had spent the same."""
-    late = [POINT._replace(minutes=2.0, score=0.6, is_final=True), POINT._replace(minutes=2.0, score=0.4)]
-    places, score = learning_curves.curve([POINT, *late], "mcts:100", "minutes")
-    np.testing.assert_allclose(score.mean, np.interp(places, [1.0, 2.0], [0.2, 0.6]))
-
-
-def test_a_group_whose_runs_share_no_part_of_an_axis_is_drawn_run_by_run():
-    """As after `--seeds 2`: the first waits for its matches to compile, and is measured when the second has ended."""
-    first, last = POINT._replace(run="0", minutes=1.02), POINT._replace(run="1", minutes=1.01)
-    points = [first, first._replace(score=0.4, is_final=True), POINT._replace(run="1", minutes=0.2), last]
-    axes = Figure().subplots()
-    learning_curves._panel(axes, comparison.groups_of(points), "mcts:100", "minutes")
-    assert [line.get_xdata()[[0, -1]].tolist() for line in axes.lines] == [[1.02, 1.02], [0.2, 1.01]]
-    assert axes.lines[0].get_label() == "g (2)"
-
-
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
@@ -131,23 +108,3 @@ def test_compare_prints_a_table_or_json_and_draws_and_names_runs_without_scores(
     assert "70.0%" in output and picture.stat().st_size > 5000 and str(silent) in error
     assert evaluate.main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rules"]["mcts:1000"]["mean"] == 0.8
-
-
-@pytest.mark.parametrize(
-    "words, says",
-    [
-        ("no/run", "no/run"),
-        ("SILENT", "was measured yet in .*silent"),
-        ("RUN OTHER", "compare runs of one game"),
-        ("RUN --plot a.txt", "must end in .png"),
-        ("RUN --metric mcts:7", "measured yet"),
-        ("RUN --metric mcts:1000 --plot DIR/a.png", "not all runs have mcts:1000"),
-    ],
-)
-def test_what_cannot_be_compared_is_refused(runs, tmp_path, words, says):
-    places = {"RUN": runs[0], "DIR": tmp_path, "SILENT": tell(tmp_path / "silent", [])}
-    places["OTHER"] = tell(tmp_path / "other", [0.1], config=replace(HEX, env="tic_tac_toe", board_size=None))
-    for place, path in places.items():
-        words = words.replace(place, str(path))
-    with pytest.raises(ValueError, match=says):
-        evaluate.main(["compare", *words.split()])

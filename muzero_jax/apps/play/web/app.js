@@ -2,7 +2,7 @@
 // Whose turn is the agent's is decided here: `you` is "0" or "1" (a colour), "both" or "none" (watching).
 
 import { Board } from "./board.js";
-import { drawPad, keyDirection, listenToSwipes } from "./pad.js";
+import { drawPad, keyDirection, listenToSwipes, playedBy } from "./pad.js";
 import { ask, capital, recalled, remember } from "./server.js";
 
 const SPECIAL = { pass: "Pass", "swap-pieces": "Swap" };
@@ -22,6 +22,7 @@ let isBusy = false;
 let isPlaying = false;
 let isPaused = false;
 let mistake = ""; // in a sentence
+let held = ""; // the move of the key that is held, on a screen that does not wait for a person
 let generation = 0; // a new game, an undo or another side makes running turns stop
 
 const you = () => $("you").value;
@@ -38,6 +39,7 @@ const search = (name, fields) => order(name, { num_simulations: Number($("budget
 
 // How long a move of the agent's stands before the next; a turn of several moves must be seen, and its dice.
 function pause() {
+  if (state.pace) return state.pace;
   if (state.num_players === 1) return PAUSE_OF_ONE;
   return state.in_turns ? (you() === "none" ? PAUSE : 0) : PAUSE_IN_A_TURN;
 }
@@ -67,6 +69,7 @@ function receive(newState) {
 
 // A person need not wait for the overlay, but a second click before the first is answered is none.
 async function playMove(move) {
+  if (isLive() && isBusy && !isPaused) return hold(move);
   if (isPlaying) return;
   isPlaying = true;
   const { ply } = state;
@@ -76,20 +79,37 @@ async function playMove(move) {
   });
 }
 
+// On a screen that goes on, a button or a swipe is a key that is held for two moves.
+function hold(move) {
+  held = move;
+  setTimeout(() => held === move && (held = ""), 2 * state.pace);
+}
+
 // The agent's turns, until a person is to move or the game is over; then the overlay.
 async function goOn() {
   const mine = ++generation;
   while (!state.result && isAgents(state.to_move) && !isPaused) {
     if (overlay() && you() === "none") await analyse();
     draw("The agent is thinking…");
-    const start = performance.now();
-    const next = await search("agent-move");
-    const rest = pause() - (performance.now() - start);
-    if (rest > 0) await new Promise((done) => setTimeout(done, rest));
-    receive(next);
+    receive(await paced(search("agent-move")));
+    if (mine !== generation) return;
+  }
+  while (isLive() && !isPaused) {
+    receive(await paced(order("play", { move: held || state.legal.at(-1), ply: state.ply })));
     if (mine !== generation) return;
   }
   if (overlay() && !state.result) await analyse();
+}
+
+// Whether the game goes on while a person plays it.
+const isLive = () => state.pace && isMine();
+
+async function paced(answer) {
+  const start = performance.now();
+  const next = await answer;
+  const rest = pause() - (performance.now() - start);
+  if (rest > 0) await new Promise((done) => setTimeout(done, rest));
+  return next;
 }
 
 async function analyse() {
@@ -146,9 +166,9 @@ function draw(status) {
   drawStatus(status);
   drawMessage();
   $("undo").disabled = !state.ply;
-  $("pause").hidden = you() !== "none";
+  $("pause").hidden = you() !== "none" && !state.pace;
   $("pause").textContent = isPaused ? "Continue" : "Pause";
-  $("hint").disabled = Boolean(state.result) || you() === "none";
+  $("hint").disabled = Boolean(state.result) || you() === "none" || Boolean(isLive() && !isPaused);
   drawMoves();
   drawButtons();
   drawThoughts(thoughts());
@@ -208,8 +228,10 @@ function fillButtons(place, moves) {
     event.target.classList.add("pending");
     playMove(event.target.dataset.move);
   };
+  const shown = isMine() ? moves : [];
+  if (state.pace && $(place).children.length === shown.length) return; // a click must find the button that it began on
   $(place).replaceChildren(
-    ...(isMine() ? moves : []).map((move) => {
+    ...shown.map((move) => {
       const button = make("button", "", { type: "button", onclick: press });
       button.dataset.move = move;
       mark(button, move, nameOf(move));
@@ -232,6 +254,7 @@ function drawThoughts(shown) {
   $("bar-first").style.width = `${(100 * shown.bar.first).toFixed(1)}%`;
   $("bar").title = shown.bar.of;
   $("value").textContent = shown.said;
+  $("history").innerHTML = shown.history;
   $("would").replaceChildren("It would play ", make("b", shown.move), shown.is_ringed ? " (ringed)." : ".");
   $("why").textContent = shown.why;
   $("lines").replaceChildren(
@@ -249,8 +272,9 @@ function drawThoughts(shown) {
 function fillControls() {
   $("title").textContent = `${state.title} ${state.size}`.trim();
   $("goal").textContent = state.goal;
-  $("keys").hidden = !state.clicks && !state.directions.length;
+  $("keys").hidden = !state.clicks && !state.directions.length && !state.pace;
   if (state.directions.length) $("keys").textContent = "Play with the arrow keys, with the buttons, or by swiping.";
+  if (state.pace) $("keys").textContent = "The arrow keys move, the space bar fires; any of them starts the game.";
   document.title = `${$("title").textContent} – muzero_jax`;
   const [first, second] = state.names;
   const ofTwo = [["0", `${first} (first)`], ["1", second], ["both", "both sides"], ["none", "neither: watch"]];
@@ -276,7 +300,7 @@ function recall() {
     const isOffered = [...$(id).options].some((option) => option.value === kept?.[id]);
     if (isOffered) $(id).value = kept[id];
   }
-  isPaused = kept?.isPaused === true;
+  isPaused = Boolean(isLive()) || kept?.isPaused === true; // a person starts a screen by a key
 }
 
 $("new").addEventListener("click", () =>
@@ -288,7 +312,7 @@ $("new").addEventListener("click", () =>
 );
 $("undo").addEventListener("click", () =>
   interrupt(async () => {
-    setPaused(isPaused || you() === "none");
+    setPaused(isPaused || you() === "none" || Boolean(state.pace));
     receive(await order("undo", "seat" in seat() ? { colour: Number(you()) } : {}));
     await goOn();
   }),
@@ -315,14 +339,25 @@ for (const id of ["budget", "overlay"])
     interrupt(goOn);
   });
 
-// The arrow keys play, unless a list or a cell of the board has use for them.
+// The arrow keys play, and the space bar fires, unless a list or a cell of the board has use for them.
 document.addEventListener("keydown", (event) => {
   const direction = keyDirection(event);
-  if (!state?.directions.includes(direction)) return;
+  if (!state || ![...state.directions, ...state.buttons].includes(direction)) return;
   event.preventDefault();
-  steer(direction);
+  if (!state.pace) return steer(direction);
+  held = direction;
+  if (!event.repeat && isLive() && (isPaused || !isBusy)) interrupt(start);
 });
+document.addEventListener("keyup", (event) => {
+  if (playedBy(event.key) === held) held = "";
+});
+window.addEventListener("blur", () => (held = ""));
 listenToSwipes($("board"), (direction) => state?.directions.includes(direction) && steer(direction));
+
+async function start() {
+  setPaused(false);
+  await goOn();
+}
 
 function steer(direction) {
   if (state.result) say("The game is over.");

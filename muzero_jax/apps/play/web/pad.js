@@ -1,7 +1,7 @@
 // Moves that are directions: four buttons around a middle, the arrow keys, and a swipe over the board.
 
 const SIGNS = { left: "◀", up: "▲", right: "▶", down: "▼" };
-const KEYS = { ArrowLeft: "left", ArrowUp: "up", ArrowRight: "right", ArrowDown: "down" };
+const KEYS = { ArrowLeft: "left", ArrowUp: "up", ArrowRight: "right", ArrowDown: "down", " ": "fire" };
 const SHORTEST_SWIPE = 24; // pixels of a swipe
 
 // The buttons keep their places where a direction is not legal; `dress` says what else stands on one.
@@ -27,12 +27,15 @@ export function drawPad(state, isMine, play, dress) {
   }
 }
 
-// The direction of an arrow key; undefined for other keys, and where a list or a cell has use for it.
+// What a key plays; undefined for other keys, and where a list or a cell has use for it.
 export function keyDirection(event) {
   if (event.altKey || event.ctrlKey || event.metaKey || event.defaultPrevented) return undefined;
   if (event.target.closest?.('select, input, .cell[role="button"]')) return undefined;
-  return KEYS[event.key];
+  if (event.key === " " && event.target.closest?.("button:focus-visible")) return undefined;
+  return playedBy(event.key);
 }
+
+export const playedBy = (key) => KEYS[key];
 
 export function listenToSwipes(place, swiped) {
   let start = null;

@@ -1,5 +1,6 @@
-"""The plain players, and the rollout MCTS that results are measured against."""
+"""Players that results are measured against: random, rollout MCTS, expectimax by hand and against value iteration."""
 
+import functools
 from functools import partial
 
 import jax
@@ -7,14 +8,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.agent import policy_head
-from muzero_jax.apps.evaluation import rollout_mcts
-from muzero_jax.apps.evaluation.player import search_player
+from examples import pig
+from muzero_jax.apps.evaluation import expectimax, rollout_mcts
+from muzero_jax.games import backgammon, game_2048
 from muzero_jax.games.environment import make_environment
+from muzero_jax.games.own_game import environment_from
 from muzero_jax.ops.legal_actions import uniform_legal_action
 from muzero_jax.search.rules import Row
-from muzero_jax.types import Model, NetworkOutput
+from tests.games.test_backgammon import OFF
+from tests.games.test_backgammon import position as backgammon_position
+from tests.games.test_game_2048 import NOTHING
+from tests.games.test_game_2048 import position as position_2048
 from tests.reference.nim import best_actions, make_nim, make_state
+from tests.reference.pig import win_probability
+
+# --- random play and rollout MCTS -------------------------------------------------------------------------------------
 
 TIC_TAC_TOE = make_environment("tic_tac_toe")
 NIM = make_nim(8)
@@ -76,22 +84,6 @@ def test_a_random_move_is_legal_and_reaches_every_legal_action_equally_often():
     assert ((counts[mask] - expected) ** 2 / expected).sum() <= freedom + 4 * np.sqrt(2 * freedom + 1)
 
 
-def test_the_policy_head_plays_the_best_legal_logit_and_never_an_illegal_one():
-    logits = jnp.array([[0.0, 5, 1, 2, 0, 0, 0, 0, 0], [-3.0, 0, -9, -2, -9, -9, -9, -9, -9]])
-
-    def initial_inference(params, observation):
-        return NetworkOutput(None, None, jnp.array([0.5, -1.0]), logits + params)
-
-    model = Model(None, initial_inference, None, None, lambda logits: logits, None)
-    states = stack(tic_tac_toe_position([1]), tic_tac_toe_position([1, 0]))
-    player = search_player(TIC_TAC_TOE, policy_head(model))
-    np.testing.assert_array_equal(player.act(0.0, jax.random.key(0), states), [3, 3])
-    said = policy_head(model)(0.0, jax.random.key(0), TIC_TAC_TOE.roots(states))
-    np.testing.assert_array_equal(said.policy > 0, states.legal_action_mask)
-    np.testing.assert_allclose(said.policy.sum(-1), 1, rtol=1e-6)
-    np.testing.assert_array_equal(said.value, [0.5, -1.0])
-
-
 # --- rollouts ---------------------------------------------------------------------------------------------------
 
 
@@ -141,13 +133,6 @@ def test_where_the_same_player_makes_every_move_it_wins_and_a_finished_game_is_s
     assert not over.policy.any() and not over.value.any()
 
 
-def test_actions_not_tried_yet_come_first_and_in_random_order():
-    stones = jnp.repeat(jnp.arange(4, 6, dtype=jnp.int32), 100)  # all three actions are legal
-    policy = np.asarray(jit_mcts(NIM, 2)(jax.random.key(0), make_state(stones, jnp.zeros_like(stones))).policy)
-    assert set(np.unique(policy)) == {0.0, 0.5}
-    assert ((policy > 0).sum(axis=0) > 100).all()  # 133 expected, of 200
-
-
 def test_a_rows_search_does_not_depend_on_the_other_rows(tic_tac_toe_mcts):
     row, key = tic_tac_toe_position([4, 0, 8]), jax.random.key(3)
     fresh, ended = tic_tac_toe_position([]), tic_tac_toe_position([0, 3, 1, 4, 2])
@@ -182,11 +167,68 @@ def test_ucb_scores_by_hand():
     assert scores[2] > 100 and scores[3] == -np.inf
 
 
-@pytest.mark.parametrize("name", ["othello", "hex", "go_9x9"])
-def test_a_games_rules_work_without_the_observation(name):
-    """The tree stores states without it."""
-    environment = make_environment(name)
-    fresh = jax.eval_shape(environment.init, jax.random.key(0))
-    blind = fresh.replace(observation=jax.ShapeDtypeStruct((0,), jnp.float32))
-    moved = jax.eval_shape(environment.move, blind, jnp.int32(0)).state
-    assert jax.tree.map(jnp.shape, moved) == jax.tree.map(jnp.shape, fresh)
+# --- expectimax -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def dice():
+    return environment_from(pig.make(), "pig")
+
+
+def test_with_exact_values_at_its_leaves_it_finds_the_value_of_every_position_of_pig(dice):
+    exact = win_probability(pig.TARGET, pig.FACES)
+    table = jnp.asarray(np.nan_to_num(2 * exact - 1), jnp.float32)
+
+    def worth(state):
+        mine, theirs = state.points[state.current_player], state.points[1 - state.current_player]
+        own = table[mine, theirs, jnp.minimum(state.gain, pig.TARGET - 1)]
+        return jnp.where(state.terminated, 0.0, own)
+
+    def ask(points, gain):
+        return expectimax.action_values(dice.chance, worth, 2, pig.position(points, gain, jnp.int32(1))).max()
+
+    places = [(0, 0, 0), (3, 9, 5), (10, 2, 4), (12, 12, 2)]
+    points, gains = jnp.array([(other, own) for own, other, _ in places]), jnp.array([gain for *_, gain in places])
+    values = jax.jit(jax.vmap(ask))(points, gains)
+    np.testing.assert_allclose(values, [2 * exact[place] - 1 for place in places], atol=1e-5)
+
+
+def test_outcomes_count_by_their_probabilities(dice):
+    """A loaded die, after 2 points of this turn: the sum over its faces is written out."""
+    shares = jnp.array([0.5, 0.3, 0.2])
+    loaded = dice.chance._replace(probabilities=lambda state: shares)
+    ask = jax.jit(
+        functools.partial(expectimax.action_values, loaded, lambda state: 0.01 * state.gain), static_argnums=0
+    )
+    state = pig.position(jnp.array([1, 4]), jnp.int32(2), jnp.int32(0))
+    after = loaded.move(state, jnp.int32(pig.ROLL))
+    expected = 0.0
+    for face in range(pig.FACES):
+        then = loaded.resolve(after.state, jnp.int32(face))
+        expected += float(shares[face] * (then.reward + then.discount * ask(1, then.state).max()))
+    assert float(ask(2, state)[pig.ROLL]) == pytest.approx(expected, abs=1e-6) and abs(expected) > 0.001
+
+
+def test_depth_one_of_2048_adds_the_gain_to_the_worth_of_the_afterstate():
+    chance = make_environment("2048").chance
+    state = position_2048((2, 2, 0, 0), NOTHING, NOTHING, NOTHING)
+    values = jax.jit(functools.partial(expectimax.action_values, chance, game_2048.worth, 1))(state)
+    after = chance.move(state, jnp.int32(0))
+    assert float(values[0]) == pytest.approx(4 + float(game_2048.worth(after.state)))
+    assert float(values[1]) < -1e29, "the tiles lie at the top, so up is illegal"
+
+
+def test_the_pip_count_player_bears_off_and_takes_a_win():
+    player = expectimax.pip_count_player(make_environment("backgammon"))
+    last = backgammon_position((6, 2), {23: 1, OFF: 14, 0: -15})
+    hit = backgammon_position((1, 2), {0: 2, 10: 13, 2: -1, 5: -14})  # 24/22 hits, which costs the other 3 pips
+    states = jax.tree.map(lambda *leaves: jnp.stack(leaves), last, hit)
+    actions = jax.jit(lambda states: player.act(None, jax.random.key(0), states))(states)
+    assert np.asarray(states.legal_action_mask)[[0, 1], actions].all() and int(actions[1]) == 2 * 6 + 1
+    assert float(backgammon.pip_lead(last)) == pytest.approx((15 - 1) / 1000)
+
+
+def test_rollout_mcts_throws_dice(dice):
+    search = jax.jit(functools.partial(rollout_mcts.rollout_mcts, dice, num_simulations=8))
+    found = search(jax.random.key(1), jax.vmap(dice.init)(jax.random.split(jax.random.key(0), 4)))
+    assert (found.action == pig.ROLL).all() and np.isfinite(found.value).all()

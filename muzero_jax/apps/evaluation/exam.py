@@ -1,0 +1,114 @@
+"""How good an agent is by the best judge that there is for its game, in one table.
+
+A solver knows the answer in small games, so positions that are made on the spot say more than thousands of games. Where
+none does, the agent meets opponents that nobody trained. In a single-player game it earns returns.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import jax
+from jax.sharding import Mesh
+
+from muzero_jax.agent import Agent
+from muzero_jax.apps.evaluation import openings, oracle_evaluation, players, returns
+from muzero_jax.apps.evaluation.arena import ShardedMatch
+from muzero_jax.apps.evaluation.exact_play.solved import make_oracle
+from muzero_jax.apps.evaluation.matches import wilson_interval
+from muzero_jax.apps.evaluation.tables import align, percent, percent_interval
+from muzero_jax.games.catalogue import game_of
+
+BY_RANDOM_GAMES = "mcts:100", "mcts:1000"
+BY_DICE = "pip-count", "expectimax:1"
+"""Opponents that need no training: rollout MCTS, and in backgammon, where it is weak, what reckons with the dice."""
+Say = Callable[[str], None]
+
+
+class Finding(NamedTuple):
+    """One line of the table."""
+
+    judge: str
+    measure: str
+    value: float
+    low: float
+    high: float
+    count: int  # positions, openings, games or episodes
+    is_share: bool = True
+
+
+def examine(agent: Agent, mesh: Mesh, *, positions: int, games: int, seed: int, say: Say) -> list[Finding]:
+    """What the judges of the agent's game find, with 95% intervals.
+
+    Args:
+      positions: those to be solved, where there is a solver. games: against each opponent, or episodes.
+    """
+    if agent.environment.num_players == 1:
+        return [_returns(agent, mesh, games, seed, say)]
+    found = [*_exact_play(agent, positions, seed, say), *_openings(agent, say)]
+    return found or [*_matches(agent, mesh, games, seed, say)]
+
+
+def _exact_play(agent: Agent, positions: int, seed: int, say: Say) -> Iterator[Finding]:
+    """The agent's moves and those of its policy head, where the game's solver reaches."""
+    with suppress(ValueError):  # of a game or a board without a solver
+        make_oracle(game_of(agent.environment), agent.config.board_size)
+        say("solving positions ...")
+        candidates = oracle_evaluation.agent_candidates(agent, (agent.num_simulations,))
+        judged = oracle_evaluation.examine(agent, candidates, num_positions=positions, seed=seed, say=say)
+        counts = {"keeps_win_rate": judged["can_win_and_err"], "optimal_move_rate": judged["can_err"]}
+        names = {"keeps_win_rate": "winning-move accuracy", "optimal_move_rate": "optimal moves"}
+        for score in judged["scores"][1:]:  # the first is a random move
+            for rate, count in counts.items():
+                if score[rate] is not None:
+                    low, high = score[f"{rate}_ci95"]
+                    yield Finding("exact play", f"{names[rate]}, {score['player']}", score[rate], low, high, count)
+
+
+def _openings(agent: Agent, say: Say) -> Iterator[Finding]:
+    """Hex's first moves, up to 7x7."""
+    if (searched := openings.solved_openings(agent)) is not None:
+        say("searching the opening moves ...")
+        judged = openings.judge(searched.values(agent.params))
+        share, solved = judged["right"] / judged["solved"], judged["solved"]
+        low, high = wilson_interval(share, solved)
+        yield Finding("exact play", "opening-value accuracy", share, low, high, solved)
+
+
+def _matches(agent: Agent, mesh: Mesh, games: int, seed: int, say: Say) -> Iterator[Finding]:
+    """The score against each opponent."""
+    for name in BY_DICE if game_of(agent.environment).worth else BY_RANDOM_GAMES:
+        say(f"{name}: compiling, then playing {games} games ...")
+        rival = players.enter(players.parse(name), agent)
+        seats, plies = (players.searching(agent), rival.player), agent.config.evaluation.opening_plies
+        match = ShardedMatch(agent.environment, *seats, mesh, num_games=games, opening_plies=plies)
+        result = match(agent.params, rival.params, jax.random.key(seed))
+        low, high = result["ci95"]
+        yield Finding(name, "score", result["score"], low, high, result["games"])
+
+
+def _returns(agent: Agent, mesh: Mesh, games: int, seed: int, say: Say) -> Finding:
+    """The mean return."""
+    say(f"compiling, then playing {games} episodes ...")
+    player = players.searching(agent)
+    episodes = returns.play(agent.environment, player, agent.params, mesh, num_games=games, seed=seed)
+    found = returns.summarise(agent.environment, episodes)
+    low, high = found["ci95"]
+    return Finding("the rules", "mean return", found["mean_return"], low, high, found["games"], is_share=False)
+
+
+def result(found: Sequence[Finding]) -> dict[str, Any]:
+    """The findings as plain numbers."""
+    return {"findings": [finding._asdict() for finding in found]}
+
+
+def format_table(found: Sequence[Finding]) -> str:
+    """A line for each finding."""
+    rows = [["judge", "measure", "", "95% interval", "of"]]
+    for finding in found:
+        ends = finding.low, finding.high
+        shown = [percent(finding.value), percent_interval(ends)]
+        if not finding.is_share:
+            shown = [f"{finding.value:,.4g}", f"[{ends[0]:,.4g}, {ends[1]:,.4g}]"]
+        rows.append([finding.judge, finding.measure, *shown, str(finding.count)])
+    return "\n".join(align(rows, "<<>"))

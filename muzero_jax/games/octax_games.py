@@ -1,0 +1,144 @@
+"""CHIP-8 arcade games of octax (Radji 2025) as rules in pgx's form: the emulator itself runs inside the program.
+
+- A move holds one key, or none, for 4 frames of 11 instructions each; the player sees all 4 frames, each of 64 x 32
+  pixels. All of them are new, so none is stored twice, and the replay buffer packs one into 256 bytes.
+- octax keeps the key of chance in its state. Each move gets a key of its own instead, so that a search by the rules
+  does not know what chance will do.
+- A game starts in the same way each time, and many games have no chance at all. There an agent can learn one sequence
+  of moves by heart. `octax:pong:sticky` repeats the last move one time in four instead of the one that was chosen
+  (Machado et al. 2018, section 5.2), so that an agent must look.
+- octax ends an episode after 4,500 moves, five minutes of play. That is a truncation: values bootstrap across it.
+"""
+
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import Array
+from octax import environments
+
+from muzero_jax.games import outside
+from muzero_jax.games.notation import named
+from muzero_jax.games.states import Seated
+from muzero_jax.games.view import EMPTY, FADING, LIT, PIXELS, Squares, View
+from muzero_jax.types import EnvState
+
+STICKY, SHARE_REPEATED = ":sticky", 0.25
+WAIT = "wait"
+KEYS = {"w": "up", "a": "left", "s": "down", "d": "right", "f": "fire", ".": WAIT}
+GAMES_OF_OCTAX = {
+    "airplane": ("Airplane", "fire", "Bomb the city, so that the falling plane can land."),
+    "blinky": ("Blinky", "up down left right", "Eat all dots of the maze, and stay away from the ghosts."),
+    "brix": ("Brix", "left right", "Keep the ball in play, and break the bricks."),
+    "cavern": ("Cavern", "up left right down", "Find the way through the cave without touching a wall."),
+    "deep": ("Deep8", "left fire right", "Sink the jellyfish before they reach you."),
+    "filter": ("Filter", "left right", "Catch the drops that fall from the pipe."),
+    "flight_runner": ("Flight Runner", "up left down right", "Fly as far as you can without touching anything."),
+    "missile": ("Missile Command", "fire", "Hit eight targets with twelve missiles."),
+    "pong": ("Pong", "up down", "Return the ball; the first with nine points wins."),
+    "rocket": ("Rocket", "fire", "Hit the passing UFO with nine rockets."),
+    "shooting_stars": ("Shooting Stars", "up down left right", "Collect the stars that fall."),
+    "space_flight": ("Space Flight", "up down", "Cross the field of asteroids with one ship."),
+    "spacejam": ("Spacejam!", "up down left right", "Fly through the tunnel without touching its walls."),
+    "squash": ("Squash", "up down", "Return the ball from the walls of the court."),
+    "submarine": ("Submarine", "fire", "Drop depth charges on the submarines."),
+    "tank": ("Tank Battle", "down left fire right up", "Hit the moving target with your bombs."),
+    "target_shooter": ("Target Shooter", "up left down right fire", "Move the sight onto the targets, and fire."),
+    "tetris": ("Tetris", "up left right down", "Complete rows of falling pieces, which up turns."),
+    "ufo": ("UFO", "left fire right", "Hit what flies by with fifteen missiles, in three directions."),
+    "vertical_brix": ("Vertical Brix", "up down", "Keep the ball in play, and break the wall of bricks."),
+    "wipe_off": ("Wipe Off", "left right", "Wipe out as many spots as you can with twenty balls."),
+    "worm": ("SuperWorm", "up down left right", "Eat, grow, and do not run into anything."),
+}
+"""Title, what each key does, and the goal; the last action of every game is to wait."""
+
+
+def _levels(game: str) -> list[str]:
+    """The names of a game: `pong`, or with its levels `cavern1`, `cavern2`, ..."""
+    roms = Path(environments.get_rom_path("Tank.ch8")).parent
+    levels = [rom.stem for rom in roms.iterdir() if re.fullmatch(rf"{game}\d+", rom.stem)]
+    return sorted(levels, key=lambda name: (len(name), name)) or [game]
+
+
+GAMES = [name for game in GAMES_OF_OCTAX for name in _levels(game)]
+NAMES = [*GAMES, *(name + STICKY for name in GAMES)]
+
+
+class Played(NamedTuple):
+    """The emulator, and the last move."""
+
+    emulator: Any
+    action: Array  # [] int32
+
+
+class Rules:
+    """A game of octax. All actions are legal."""
+
+    num_players = 1
+
+    def __init__(self, name: str):
+        self._env = _environment(name.removesuffix(STICKY))
+        self._is_sticky = name.endswith(STICKY)
+
+    def init(self, key: Array) -> Seated:
+        """A new episode."""
+        emulator, frames, _ = self._env.reset(jax.random.key_data(key))
+        wait = jnp.int32(self._env.num_actions - 1)
+        return self._made(Played(_strict(emulator), wait), frames, 0.0, False, False)
+
+    def step(self, state: Seated, action: Array, key: Array) -> Seated:
+        """One move; `key` is all that chance knows."""
+        before: Any = state.state
+        chance_key, repeat_key = jax.random.split(key)
+        if self._is_sticky:
+            action = jnp.where(jax.random.bernoulli(repeat_key, SHARE_REPEATED), before.action, action)
+        emulator = before.emulator.replace(rng=jax.random.key_data(chance_key))
+        with _quiet():
+            emulator, frames, reward, terminated, truncated, _ = self._env.step(emulator, action)
+        after = Played(_strict(emulator), jnp.asarray(action, jnp.int32))
+        return self._made(after, frames, reward, terminated, truncated)
+
+    def _made(self, played: Played, frames: Array, reward, terminated, truncated) -> Seated:
+        legal = jnp.ones(self._env.num_actions, bool)
+        seen = [(frames.transpose(2, 1, 0), None)]  # rows, columns, frames from the oldest to the newest
+        return outside.made(played, seen, legal, reward, terminated, truncated)
+
+
+@cache
+def _environment(game: str) -> Any:
+    """octax's own environment, whose first instructions are run once."""
+    with _quiet():
+        return environments.create_environment(game)[0]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the FutureWarnings of octax's scatters, which write int32 into bools and bytes."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)
+        yield
+
+
+def _strict(emulator: Any) -> Any:
+    """The emulator's state without weak types, which differ between a start and a step."""
+    return jax.tree.map(lambda x: jax.lax.convert_element_type(x, jnp.asarray(x).dtype), emulator)
+
+
+def pixels(state: EnvState) -> Squares:
+    """The newest frame, and what the move's other frames showed. Many games erase a thing and draw it again."""
+    frames = np.asarray(state.observation)
+    return np.where(frames[..., -1], LIT, np.where(frames.any(-1), FADING, EMPTY)).tolist()
+
+
+def facts(name: str) -> dict[str, Any]:
+    """What a `Game` says beyond its rules."""
+    title, words, goal = GAMES_OF_OCTAX[re.sub(r"\d+$", "", name.removesuffix(STICKY))]
+    notation = named([*words.split(), WAIT], KEYS)
+    return {"title": title, "goal": goal, "notation": notation, "view": View(pixels, page=PIXELS)}

@@ -1,0 +1,95 @@
+"""A network for screens: it shrinks a picture to a few cells, and imagines there.
+
+The picture is cut into blocks, whose pixels become the channels of one cell, so that each step of shrinking is one
+matrix product: a convolution whose stride is its kernel's side. Its gradient is as fast on a CPU as any other here,
+which that of a strided convolution is not (`ops.convolution`).
+"""
+
+import math
+
+import flax.linen as nn
+import jax.numpy as jnp
+from jaxtyping import Array
+
+from muzero_jax.networks.layers import BoardConvolution, Heads, Projector, Residual, Sizes, dense
+from muzero_jax.networks.network import MuZeroNetwork, move_outputs, position_outputs
+
+MOST_CELLS = 64
+"""Cells of an embedding: 4 x 8 of a screen of 32 x 64, 5 x 5 of MinAtar's 10 x 10."""
+
+
+def block_sizes(shape: tuple[int, ...]) -> list[int]:
+    """The side of a block in each step of shrinking; together they leave `MOST_CELLS` cells or fewer."""
+    height, width = shape[:2]
+    factor = 1
+    while -(-height // factor) * -(-width // factor) > MOST_CELLS:
+        factor *= 2
+    return [factor // 2, 2] if factor > 2 else [factor] * (factor > 1)
+
+
+def blocks(pixels: Array, size: int) -> Array:
+    """[N, H, W, C] as [N, ceil(H / size), ceil(W / size), size * size * C]; zeros fill up the last row and column."""
+    num, height, width, channels = pixels.shape
+    padded = jnp.pad(pixels, ((0, 0), (0, -height % size), (0, -width % size), (0, 0)))
+    rows, columns = padded.shape[1] // size, padded.shape[2] // size
+    cut = padded.reshape(num, rows, size, columns, size, channels).swapaxes(2, 3)
+    return cut.reshape(num, rows, columns, size * size * channels)
+
+
+class Shrinking(nn.Module):
+    """A picture [N, H, W, C] to cells [N, h, w, width]: products of blocks, then residual convolutions of cells."""
+
+    sizes: Sizes
+
+    @nn.compact
+    def __call__(self, picture):
+        s = self.sizes
+        x = picture.astype(s.dtype)
+        for size in block_sizes(s.observation_shape):
+            x = dense(s.width, dtype=s.dtype, product_dtype=s.product_dtype)(blocks(x, size))
+            x = s.activation(nn.LayerNorm(dtype=s.dtype)(x))
+        return Residual(s, BoardConvolution)(x)
+
+
+class ActionBias(nn.Module):
+    """An action, which touches no cell more than another: a number for each channel, the same in every cell."""
+
+    sizes: Sizes
+
+    @nn.compact
+    def __call__(self, action):
+        return nn.Embed(self.sizes.num_actions, self.sizes.width, dtype=self.sizes.dtype)(action)[:, None, None, :]
+
+
+class Picture(nn.Module):
+    """Each cell's block of the picture, read out linearly: the inverse of `blocks`, in one step."""
+
+    sizes: Sizes
+
+    @nn.compact
+    def __call__(self, cells):
+        height, width, channels = self.sizes.observation_shape
+        num, rows, columns, _ = cells.shape
+        size = math.prod(block_sizes(self.sizes.observation_shape))
+        cut = nn.Dense(size * size * channels, dtype=self.sizes.dtype)(cells)
+        cut = cut.reshape(num, rows, columns, size, size, channels).swapaxes(2, 3)
+        return cut.reshape(num, rows * size, columns * size, channels)[:, :height, :width]
+
+
+class PixelNetwork(MuZeroNetwork):
+    """h, g and f for screens [H, W, C]; embeddings [N, h, w, width]. f is one convolution, because search and learning
+    call it as often as g, and h and g have made of the screen what it needs.
+    """
+
+    def setup(self):
+        s = self.sizes
+        self.representation, self.dynamics = Shrinking(s), Residual(s, BoardConvolution)
+        self.prediction = Residual(s._replace(num_blocks=0), BoardConvolution)
+        self.action_encoder = ActionBias(s)
+        self.reward_head = Heads(s, move_outputs(s), 4)
+        self.prediction_heads = Heads(s, position_outputs(s), 8)
+        self.decoder = Picture(s)
+        self.projector = Projector(s)
+
+    def _seen(self, observation):
+        return observation

@@ -1,0 +1,99 @@
+"""One learner for several boards: `train.py --env hex --board-sizes 5 7 9 11`.
+
+Each size has its games, its replay buffer and a compiled program of its own; the chunks take turns, and all share the
+weights and the optimiser. So the small boards stay sharp while the large ones are learned. In the state of such a run
+`actor` and `replay` are dicts by size, of which one turn sees its own entry.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import jax
+import numpy as np
+from jax.sharding import Mesh
+
+from muzero_jax import algorithm as algorithms
+from muzero_jax.algorithm import Algorithm
+from muzero_jax.ops import devices
+from muzero_jax.run import memory, program
+from muzero_jax.run.compiled import Compiled, Program, compile_planned, count
+from muzero_jax.run.flops import Flops
+from muzero_jax.run.session import Session
+from muzero_jax.storage.config import Config
+from muzero_jax.types import Metrics, TrainState
+
+
+def of_board(config: Config, size: int) -> Config:
+    """The config of one board of a run: as many random moves in a game, and returns no longer than its games.
+
+    A board that is larger than the run's own `board_size` keeps that one's returns.
+    """
+    cells, of_config = size**2, (config.board_size or size) ** 2
+    exploration = min(1.0, config.self_play.exploration * of_config / cells)
+    return replace(
+        config,
+        board_size=size,
+        self_play=replace(config.self_play, exploration=exploration),
+        targets=replace(config.targets, td_steps=min(config.targets.td_steps, cells)),
+    )
+
+
+def name(size: int) -> str:
+    """A board's key in the state, and at the end of its opening-value accuracy."""
+    return f"{size}x{size}"
+
+
+def turn(config: Config, iteration: int) -> int:
+    """The board of the chunk that begins with this iteration; a size that is named twice has twice as many turns."""
+    return config.board_sizes[iteration // config.iterations_per_chunk % len(config.board_sizes)]
+
+
+def own_state(state: TrainState, size: int) -> TrainState:
+    """What one board's program takes of the state."""
+    return state._replace(actor=state.actor[name(size)], replay=state.replay[name(size)])  # type: ignore[index]
+
+
+def with_own(state: TrainState, size: int, own: TrainState) -> TrainState:
+    """The state after a turn of one board."""
+    actor, replay = state.actor | {name(size): own.actor}, state.replay | {name(size): own.replay}  # type: ignore
+    return own._replace(actor=actor, replay=replay)
+
+
+def make_init(own: dict[int, Algorithm], seed: int, mesh: Mesh) -> program.Init:
+    """`program.make_init` for all boards; the weights are those of the first, which fit every board."""
+
+    def init() -> TrainState:
+        states = {size: program.init(algorithm, seed) for size, algorithm in own.items()}
+        actors, buffers = ({name(s): getattr(x, part) for s, x in states.items()} for part in ("actor", "replay"))
+        return next(iter(states.values()))._replace(actor=actors, replay=buffers)  # type: ignore[arg-type]
+
+    specs = program.state_specs()
+    specs = specs._replace(replay={name(size): specs.replay for size in own})  # type: ignore[arg-type]
+    return jax.jit(init, out_shardings=program.placed(specs, mesh))
+
+
+def compile_sizes(
+    config: Config, algorithm: Algorithm, mesh: Mesh, session: Session, say: Callable[[str], None]
+) -> Compiled:
+    """`compiled.compile_agent` for a run of several boards; `algorithm` is that of its own `board_size`."""
+    own = {size: algorithms.make(of_board(config, size)) for size in sorted(set(config.board_sizes))}
+    init, progress = make_init(own, config.seed, mesh), program.abstract_progress(config.iterations_per_chunk)
+    abstract, programs, costs = init.eval_shape(), {}, {}
+    for size, algorithm_of_size in own.items():
+        say(f"board       {name(size)}")
+        traced = program.make_chunk(algorithm_of_size, mesh).trace(own_state(abstract, size), progress)
+        programs[size], _ = compile_planned(traced, own_state(abstract, size), mesh, session, say)
+        costs[size] = count(config, traced)
+
+    def advance(state: TrainState, progress: np.ndarray) -> tuple[TrainState, Metrics]:
+        size = turn(config, int(state.iteration))
+        after, metrics = programs[size](own_state(state, size), progress)
+        return with_own(state, size, after), metrics | {"train/board_size": np.full(len(progress), size, np.float32)}
+
+    largest = programs[max(programs)]
+    whole = Program(advance, largest.as_text, lambda found: [found], lambda state, _: state.learner.params)
+    plan = memory.make_plan(abstract, largest, copied_by_saves=mesh.devices.flat[0].platform == "cpu")
+    say(f"memory      {devices.format_bytes(plan.total)} per device for all boards")
+    plan.check(devices.available_memory_bytes(len(mesh.local_devices)))
+    mean = Flops(*np.mean([costs[size] for size in config.board_sizes], axis=0).tolist())
+    return Compiled(algorithm, init, abstract, abstract.learner.params, whole, plan, mean)

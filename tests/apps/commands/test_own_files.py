@@ -1,0 +1,122 @@
+"""A game or a network of one's own, from the command line to the board: no edit anywhere else.
+
+A mistake in the file is one sentence, before anything is compiled or made.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from muzero_jax import presets
+from muzero_jax.apps import start
+from muzero_jax.apps.commands.command_line import EXIT_ERROR
+from muzero_jax.run.run import Result
+from muzero_jax.storage.validation import validate
+from tests.reference.training import command, quiet, settled
+
+FROM = "from tests.apps.check.test_environment import"
+NETWORK = Path(__file__).parents[3] / "examples" / "transformer.py"
+GOOD = NETWORK.read_text()
+TINY = (
+    "--env tic_tac_toe --devices 2 --search.num-simulations 4 --search.max-num-considered-actions 4 "
+    "--self-play.num-envs 4 --self-play.rollout-length 4 --replay.replay-length 16 --replay.min-frames 4 "
+    "--targets.unroll-steps 1 --targets.td-steps 2 --optimiser.batch-size 4 --optimiser.updates-per-iteration 1 "
+    "--iterations-per-chunk 1 --evaluation.num-simulations 2 --no-tensorboard --max-iterations 2 --minutes None"
+).split()
+OPTIONS = ["--network.options", "width=16", "depth=1"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def quietly():
+    with quiet():
+        yield
+
+
+@pytest.fixture
+def begin(tmp_path, capsys, monkeypatch):
+    """Trains with a file of this text, but for the training: (exit status, stdout, stderr)."""
+    monkeypatch.setattr(start, "train", lambda *arguments: Result({}, interrupted=True))
+
+    def call(flag, text, *flags):
+        file = tmp_path / "mine.py"
+        file.write_text(text)
+        if flag == "--env":
+            usual = "--devices 2 --self-play.num-envs 8 --optimiser.batch-size 8 --overwrite".split()
+        else:
+            usual = TINY
+        status = command(*usual, flag, file, "--run-dir", tmp_path / "run", *flags)
+        return status, *capsys.readouterr()
+
+    return call
+
+
+@pytest.mark.parametrize(
+    "flag, text, flags, says",
+    [
+        ("--env", "import no_such_package", [], "mine.py:1)"),
+        ("--env", f"{FROM} AsksInPython as make", [], "jnp.where"),
+        ("--network", "def make_model(environment, support): return 3", [], "must return a muzero_jax.types.Model"),
+        ("--network", GOOD, ["--network.options", "widht=3"], "'widht'"),
+        ("--network", GOOD, ["--network.width", "32"], "--network.options width="),
+        ("--network", GOOD.replace("(self.num_actions, ", "(4, "), [], "policy_logits must be float32"),
+    ],
+)
+def test_a_file_that_makes_no_sound_game_or_network_is_one_sentence_and_leaves_no_folder(
+    begin, tmp_path, flag, text, flags, says
+):
+    status, _, error = begin(flag, text, *flags)
+    assert status == EXIT_ERROR and error.startswith("error: ") and error.count("\n") == 1
+    assert says in error and not (tmp_path / "run").exists()
+
+
+def test_what_is_odd_is_said_and_the_run_begins(begin):
+    _, output, error = begin("--env", f"{FROM} RewardsTheOther as make")
+    assert "doubt       whoever made the last move lost" in output and not error
+
+
+@pytest.mark.parametrize(
+    "text, flags, is_said",
+    [
+        (f"{FROM} Heap as make", [], True),
+        (f"{FROM} Heap as make", ["--network.predict-discount"], False),
+        ("from tests.reference.double_nim import GAME\ndef make(): return GAME", [], False),
+    ],
+)
+def test_turns_that_alternated_are_said_to_be_taken_so_unless_they_are_learned(begin, text, flags, is_said):
+    _, output, error = begin("--env", text, *flags)
+    assert ("add --network.predict-discount" in output) == is_said and "doubt" not in output and not error
+
+
+def test_a_network_is_named_by_a_path_that_holds_in_every_folder(monkeypatch, tmp_path):
+    monkeypatch.chdir(NETWORK.parent)
+    config = settled(*TINY, "--network", NETWORK.name, *OPTIONS).config
+    assert (config.network.file, config.network.options) == (str(NETWORK), ("width=16", "depth=1"))
+
+
+# --- settings for a game of which nothing is known --------------------------------------------------------------------
+
+BOARD = f"""
+import jax.numpy as jnp
+{FROM} Heap
+
+class make(Heap):
+    def state(self, stones, player, rewards):
+        state = super().state(stones, player, rewards)
+        return state._replace(observation=jnp.broadcast_to(stones > 2, (4, 4, 9)))
+"""
+
+
+@pytest.mark.parametrize(
+    "text, network, targets",
+    [
+        (f"{FROM} Heap as make", ("mlp", 1.0), (8, 1.0, (100,))),  # half more than five single stones
+        # Long games, and those that a tower plays, learn from bootstrapped values and meet no rollouts.
+        (BOARD, ("tower", 10.0), (32, 0.95, ())),
+        (f"{FROM} Endless as make", ("mlp", 1.0), (32, 0.95, ())),
+    ],
+)
+def test_a_game_without_a_preset_has_settings_by_what_it_shows(tmp_path, text, network, targets):
+    (tmp_path / "mine.py").write_text(text)
+    config = validate(presets.preset(str(tmp_path / "mine.py"), None))
+    assert (config.network.kind, config.optimiser.reconstruction_weight) == network
+    assert (config.targets.td_steps, config.targets.td_lambda, config.evaluation.mcts_simulations) == targets

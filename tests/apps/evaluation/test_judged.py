@@ -1,0 +1,210 @@
+"""What an agent is judged by: exact play, the faults of its model, the returns of single-player games."""
+
+import json
+from types import SimpleNamespace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import stats
+
+from muzero_jax.apps.commands import evaluate
+from muzero_jax.apps.evaluation import fidelity, oracle_evaluation, positions, returns
+from muzero_jax.apps.evaluation.exact_play.oracle import ILLEGAL, Solutions
+from muzero_jax.apps.evaluation.oracle_evaluation import Solved
+from muzero_jax.apps.evaluation.player import Player, random_player
+from muzero_jax.games.environment import make_environment
+from muzero_jax.ops import devices
+from muzero_jax.types import Model, NetworkOutput
+from tests.reference import tiny_run
+from tests.reference.nim import make_nim, make_state
+
+# --- against exact play -----------------------------------------------------------------------------------------------
+
+# Won by action 0 alone; drawn by actions 0 and 1; lost whatever is done; won whatever is done.
+SOLUTIONS = Solutions(
+    np.array([1, 0, -1, 1], np.int8),
+    np.array([[1, 0, -1], [0, 0, -1], [-1, -1, ILLEGAL], [1, 1, 1]], np.int8),
+)
+SOLVED = Solved(None, np.array([True, False, False, False]), SOLUTIONS)
+
+
+def test_sampled_positions_are_distinct_undecided_late_enough_and_the_same_for_the_same_seed():
+    environment = make_environment("tic_tac_toe")
+    player = random_player(environment)
+    first, again = (
+        positions.sample(environment, player, None, num_positions=40, min_plies=3, seed=1).states for _ in range(2)
+    )
+    stones = first.observation.reshape(len(first.terminated), -1)
+    assert len(np.unique(stones, axis=0)) == len(stones) == 40
+    assert not first.terminated.any() and stones.sum(axis=1).min() >= 3
+    np.testing.assert_array_equal(first.observation, again.observation)
+
+
+@pytest.mark.parametrize(
+    "action, value, expected",
+    [
+        # Thrown away in the first position, kept in the second: rates are over positions where a move can be a mistake.
+        ([2, 1, 0, 2], [0.5, 0.0, -1.0, 1.0], {"optimal_move_rate": 1 / 2, "keeps_win_rate": 0, "loses_win_rate": 1}),
+        ([2, 1, 0, 2], [0.5, 0.0, -1.0, 1.0], {"keeps_win_rate_own_play": 0, "keeps_win_rate_random_play": None}),
+        ([2, 1, 0, 2], [0.5, 0.0, -1.0, 1.0], {"value_error": 0.5 / 4, "illegal_actions": 0}),
+        # A win turned into a draw is a mistake but no loss.
+        ([1, 0, 0, 0], None, {"keeps_win_rate": 0, "loses_win_rate": 0, "value_error": None}),
+        ([0, 0, 2, 0], None, {"illegal_actions": 1, "keeps_win_rate": 1, "keeps_win_rate_own_play": 1}),
+    ],
+)
+def test_moves_are_judged_by_hand(action, value, expected):
+    result = oracle_evaluation.score_player("x", np.array(action), value and np.array(value), SOLVED)
+    assert expected.items() <= result.items()
+    assert (result["keeps_win_rate_random_play_ci95"], len(result["keeps_win_rate_ci95"])) == (None, 2)
+
+
+def test_a_random_move_keeps_the_value_in_its_share_of_the_moves():
+    result = oracle_evaluation.score_random(SOLVED)
+    assert result["optimal_move_rate"] == pytest.approx((1 / 3 + 2 / 3) / 2)
+    assert result["keeps_win_rate"] == result["loses_win_rate"] == pytest.approx(1 / 3)
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+def test_evaluate_judges_the_policy_head_and_search_on_every_position(saved_run, capsys):
+    assert evaluate.main(["oracle", "--run", str(saved_run), "--budgets", "2", "--json"]) == 0
+    result = json.loads(capsys.readouterr().out)
+    assert (result["positions"], result["can_err"], result["from_own_play"]) == (4520, 3191, 0)
+    assert [player["player"] for player in result["scores"]] == ["a random move", "policy head", "2 simulations"]
+    for player in result["scores"][1:]:
+        assert player["illegal_actions"] == 0
+        assert 0 < player["optimal_move_rate"] < 1 and player["value_error"] > 0
+
+
+@pytest.mark.slow
+def test_several_agents_are_judged_as_each_would_be_alone():
+    """In tic-tac-toe all positions are judged, as by `examine`; agents that differ in their seed share a program."""
+    params = tiny_run.agent().model.init(jax.random.key(0))
+    other = jax.tree.map(lambda leaf: leaf + np.sin(np.arange(leaf.size)).reshape(leaf.shape), params)
+    agents = [tiny_run.agent(params=weights) for weights in (params, other)]
+    found = oracle_evaluation.winning_move_accuracies(agents, num_positions=1, seed=0, report=lambda *_: None)
+    candidate = oracle_evaluation.agent_candidates(agents[1], (agents[1].num_simulations,))[1]
+    alone = oracle_evaluation.examine(agents[1], [candidate], num_positions=1, seed=0)
+    assert found[1] == (alone["scores"][1]["keeps_win_rate"], alone["can_win_and_err"])
+    assert found[0] != found[1]
+
+
+# --- faults of the model ----------------------------------------------------------------------------------------------
+
+NIM = make_nim(9)
+
+
+def output_of(stones, reward):
+    """Value: the heap over 10. Policy: as good as all on one stone. Embedding: the heap itself."""
+    logits = jnp.broadcast_to(jnp.array([50.0, 0.0, 0.0]), (*stones.shape, 3))
+    return NetworkOutput(stones, reward, stones / 10, logits)
+
+
+def step(params, stones, action):
+    """The rules where `params` is 0; a model that takes `params` stones too few, and so sees wins too late."""
+    left = stones - (action + 1 - params)
+    return output_of(jnp.maximum(left, 0), (left <= 0).astype(jnp.float32))
+
+
+MODEL = Model(
+    init=lambda key: 0,
+    initial_inference=lambda params, observation: output_of(observation[:, 0], jnp.zeros(observation.shape[0])),
+    recurrent_inference=step,
+    reconstruct=lambda params, stones: stones[:, None] - 0.5,  # true where stones are left
+    to_scalar=lambda logits: logits,
+    scalar_loss=lambda logits, target: logits,
+)
+
+
+@pytest.fixture(scope="module")
+def columns():
+    """`columns(params)`: the table of two lines from 9 and from 2 stones, one stone a move, three moves deep."""
+    agent = tiny_run.agent()._replace(environment=NIM, model=MODEL)
+
+    @jax.jit
+    def unroll(params):
+        states, moves = make_state(jnp.array([9, 2]), jnp.array([0, 1])), jnp.array([False, False])
+        return fidelity.unroll(agent, params, jax.random.key(0), states, moves, unroll_steps=3, imagines=True)
+
+    def ask(params):
+        rows = fidelity.depth_rows(jax.device_get(unroll(jnp.int32(params))))
+        return {name: [row[name] for row in rows] for name in rows[0]}
+
+    return ask
+
+
+def test_a_perfect_model_does_not_drift_and_finds_every_win(columns):
+    """The lines are 9 8 7 6, and 2 1, which can be taken at once."""
+    found = columns(0)
+    assert max(found["value_drift"] + found["policy_drift"]) < 1e-6
+    assert found["false_win_rate"] == found["reward_error_quiet"] == [0] * 4
+    assert found["same_observation_rate"] == [1] * 4
+    assert (found["lines"], found["wins"]) == ([2, 2, 1, 1], [1, 1, 0, 0])
+    assert (found["win_found_rate"], found["reward_error_decisive"]) == ([1, 1, None, None], [0, 0, None, None])
+
+
+def test_the_value_drifts_by_what_the_dynamics_forgets(columns):
+    """It takes no stone where one is taken: a stone a depth, a tenth of value each, and it misses the wins."""
+    drift = columns(1)
+    np.testing.assert_allclose(drift["value_drift"], [0, 0.1, 0.2, 0.3], atol=1e-6)
+    assert (drift["win_found_rate"], drift["reward_error_decisive"]) == ([0, 0, None, None], [1, 1, None, None])
+
+
+def test_a_reward_predicted_too_early_is_a_false_win(columns):
+    """It takes two stones too many: of the three moves from 9 and one from 2 that win nothing, the last looks won."""
+    found = columns(-2)
+    assert found["win_found_rate"][0] == 1
+    assert found["false_win_rate"][0] == found["reward_error_quiet"][0] == 1 / 4
+
+
+def test_nodes_of_a_tree_are_judged_by_replaying_their_lines():
+    """From 2 stones. Node 1: take one. Node 2, below it: take two of the one left, illegal. Node 3, below that: illegal
+    too. Node 4: take both, which wins. Node 5: a move after that. Priors on illegal moves count in node 1 alone.
+    """
+    tree = SimpleNamespace(
+        parent=jnp.array([0, 0, 1, 2, 0, 4])[:, None],
+        action=jnp.array([0, 0, 1, 0, 1, 0])[:, None],
+        prior=jnp.tile(jnp.array([0.5, 0.3, 0.2]), (6, 1, 1)),
+    )
+    faults = fidelity.look_at_tree(NIM, make_state(jnp.array([2]), jnp.array([0])), tree)
+    assert {name: int(mean.count[0]) for name, mean in faults.items()} == dict(
+        zip(fidelity.TREE, (5, 5, 1), strict=True)
+    )
+    row = fidelity.tree_row(jax.device_get(faults))
+    assert row == pytest.approx({"illegal_visits": 2 / 5, "visits_beyond_end": 1 / 5, "illegal_prior": 0.5})
+
+
+# --- returns ----------------------------------------------------------------------------------------------------------
+
+GAME_2048 = make_environment("2048")
+
+
+def play(player, num_games, num_devices=2):
+    return returns.play(GAME_2048, player, None, devices.make_mesh(num_devices), num_games=num_games, seed=0)
+
+
+def test_random_play_of_2048_earns_about_a_thousand_points_with_students_interval():
+    episodes = play(random_player(GAME_2048), 39)
+    result = returns.summarise(GAME_2048, episodes)
+    assert (result["games"], result["illegal_actions"]) == (40, 0) and 80 < result["mean_length"] < 160
+    assert episodes.states.terminated.all()
+    low, high = result["ci95"]
+    assert low < 1060 < high
+    known = stats.ttest_1samp(np.asarray(episodes.total, float), 0).confidence_interval(0.95)
+    np.testing.assert_allclose(result["ci95"], known, rtol=1e-6)
+    text = returns.format_table({"agent": result, "other": result | {"reached": {"2048": 0.5}}})
+    shown = {line.split("  ")[0]: line.split()[-2:] for line in text.splitlines()}
+    assert shown["reached 128"][1] == "50.0%" and shown["reached 2048"] == ["0.0%", "50.0%"]
+
+
+def test_milestones_are_the_share_that_came_so_far_or_further():
+    assert returns.shares(np.array([64, 128, 128, 512])) == {"64": 1.0, "128": 0.75, "512": 0.25}
+
+
+def test_an_illegal_action_is_counted_and_a_legal_one_played():
+    stubborn = Player("left", lambda params, key, states: jnp.zeros(len(states.terminated), jnp.int32))
+    episodes = play(stubborn, 2, num_devices=1)
+    assert (episodes.illegal_actions > 0).all() and (episodes.total > 0).all()

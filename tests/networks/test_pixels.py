@@ -1,0 +1,59 @@
+"""The network for screens: blocks by hand, sizes, and what a picture is read back from."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from muzero_jax.games.environment import make_environment
+from muzero_jax.networks import pixels
+from muzero_jax.networks.model import make_model
+from muzero_jax.networks.value_transform import Support
+
+
+def test_a_block_becomes_the_channels_of_a_cell_row_by_row():
+    picture = jnp.arange(1, 16).reshape(1, 3, 5, 1)
+    cut = pixels.blocks(picture, 2)
+    assert cut.shape == (1, 2, 3, 4)
+    np.testing.assert_array_equal(cut[0, 0], [[1, 2, 6, 7], [3, 4, 8, 9], [5, 0, 10, 0]])
+    np.testing.assert_array_equal(cut[0, 1], [[11, 12, 0, 0], [13, 14, 0, 0], [15, 0, 0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("shape", "sizes"),
+    [((32, 64, 4), [4, 2]), ((10, 10, 7), [2]), ((8, 8, 1), []), ((84, 84, 4), [8, 2]), ((96, 64, 3), [8, 2])],
+)
+def test_a_screen_is_shrunk_to_64_cells_or_fewer(shape, sizes):
+    assert pixels.block_sizes(shape) == sizes
+    factor = int(np.prod(sizes))
+    assert -(-shape[0] // factor) * -(-shape[1] // factor) <= pixels.MOST_CELLS
+
+
+def test_each_cell_is_read_back_as_its_own_block_of_the_picture():
+    sizes = pixels.Sizes(3, 1, (6, 10, 2), 5, 1, jax.nn.relu, jnp.float32)
+    picture = pixels.Picture(sizes._replace(observation_shape=(12, 20, 2)))
+    cells = jnp.zeros((1, 6, 10, 5))
+    params = picture.init(jax.random.key(0), cells)
+    lit = np.asarray(picture.apply(params, cells.at[0, 1, 3].set(1.0)) != 0)[0]
+    assert lit.shape == (12, 20, 2)
+    assert lit[2:4, 6:8].all() and lit.sum() == 2 * 2 * 2
+
+
+def test_a_screen_of_minatar_is_imagined_in_25_cells_and_actions_differ_in_what_comes():
+    environment = make_environment("minatar-breakout")
+    given = {"num_blocks": 1, "activation": "relu", "compute_dtype": "float32"}
+    model = make_model(environment, Support(-1.0, 1.0, 3), kind="pixels", width=8, **given)
+    params = jax.jit(model.init)(jax.random.key(0))
+    seen = jnp.stack([environment.init(jax.random.key(seed)).observation for seed in range(3)])
+    root = model.initial_inference(params, seen)
+    assert root.embedding.shape == (3, 5, 5, 8)
+    children = [model.recurrent_inference(params, root.embedding, jnp.full(3, a)) for a in range(2)]
+    assert jnp.abs(children[0].embedding - children[1].embedding).max() > 0.01
+    assert model.reconstruct(params, root.embedding).shape == seen.shape
+
+
+def test_a_list_of_numbers_is_no_screen():
+    environment = make_environment("backgammon")
+    given = {"width": 8, "num_blocks": 1, "activation": "relu", "compute_dtype": "float32"}
+    with pytest.raises(ValueError, match="kind pixels"):
+        make_model(environment, Support(-1.0, 1.0, 3), kind="pixels", **given)
