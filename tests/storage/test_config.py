@@ -98,7 +98,7 @@ def test_a_config_that_is_none_is_refused_and_its_file_and_field_are_named(tmp_p
         ("network.width", 0, "an integer from 1 to 65,536"),
         ("network.chance_codes", 1, "0 (none), or 2 to 4096"),
         ("network.options", ("a-b=1",), "a list, each name=value"),
-        ("network.kind", "cnn", "one of mlp, observation, tower, attention, fully_convolutional"),
+        ("network.kind", "cnn", "one of mlp, observation, tower, attention, fully_convolutional, pixels"),
         ("self_play.sampled_moves", -1, "an integer at least 0 or None"),
         ("targets.discount", 0.0, "a number above 0 and at most 1"),
         ("optimiser.target_decay", 1.0, "a number above 0 and below 1 or None"),
