@@ -2,15 +2,15 @@
 
 import gc
 import os
-import resource
+import sys
 import tempfile
 from pathlib import Path
-from time import perf_counter  # by name: tests replace `time.perf_counter`
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 import jax
 import pytest
+from jax._src.lru_cache import LRUCache
 from jaxtyping import install_import_hook
 
 jax.config.update("jax_num_cpu_devices", 2)  # one mesh drives everything, so tests need a mesh of more than one
@@ -34,43 +34,31 @@ install_import_hook(_checked_modules(), "beartype.beartype")
 gc.set_threshold(50_000, 20, 20)  # tracing makes many objects and few cycles: looking took a tenth of the time
 
 
+# The short tests run their programs a few times, so compiling is most of the work: a quarter less of it, in child
+# processes too. The slow ones (`-m slow`) measure speed and learn against the clock, so they compile as users do. Set
+# before anything imports pgx, which starts the backend, and that reads it; workers of xdist inherit it.
+if "-m" not in sys.argv[1:] and "PYTEST_XDIST_WORKER" not in os.environ:
+    flags = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
+    if jax.__version_info__ < (0, 11):  # later ones know no such flags and would abort
+        flags += " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+    os.environ.setdefault("XLA_FLAGS", flags)
+
+
 def pytest_configure(config):
-    """The short tests run their programs a few times, so compiling is most of the work: a quarter less of it, in child
-    processes too. The slow ones measure speed and learn against the clock, so they compile as users do.
-    """
-    if "not slow" in config.option.markexpr:
-        flags = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true"
-        if jax.__version_info__ < (0, 11):  # later ones know no such flags and would abort
-            flags += " --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
-        os.environ.setdefault("XLA_FLAGS", flags)  # read when the first program compiles
-    # A program that two tests trace alike is compiled once, and the next run of the tests finds it too. Each worker has
-    # a folder of its own: JAX's has no lock.
-    worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
-    jax.config.update("jax_compilation_cache_dir", str(config.rootpath / ".pytest_cache" / f"programs-{worker}"))
+    """A program that two tests trace alike is compiled once, and the next run of the tests finds it too."""
+    jax.config.update("jax_compilation_cache_dir", str(config.rootpath / ".pytest_cache" / "programs"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    LRUCache.put = _put
     data = tempfile.TemporaryDirectory(prefix="data-")
     config.add_cleanup(data.cleanup)
     os.environ["XDG_DATA_HOME"] = data.name  # what training notes of the user's own files (`own.trust`)
 
 
-IS_SHARED = "CI" in os.environ or "PYTEST_XDIST_WORKER" in os.environ
-MOST_SECONDS = 30 if IS_SHARED else 10  # a machine's seconds are shorter where others, or another worker, share it
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item):
-    """A test that keeps the machine busy for longer must be marked `slow`; shared fixtures and waiting don't count."""
-    wall, busy = perf_counter(), _busy_seconds()
-    result = yield
-    seconds = min(perf_counter() - wall, _busy_seconds() - busy)
-    if seconds > MOST_SECONDS and not item.get_closest_marker("slow"):
-        pytest.fail(f"took {seconds:.0f} s: make it faster, or mark it slow")
-    return result
-
-
-def _busy_seconds() -> float:
-    """Processor time of this process, and of those that it has waited for."""
-    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+def _put(cache, key, value):
+    """JAX's own, but a file is there whole or not at all: workers share the folder, which has no lock."""
+    part = cache.path / f"{key}.{os.getpid()}"
+    part.write_bytes(value)
+    part.replace(cache.path / f"{key}-cache")
 
 
 @pytest.fixture
@@ -83,13 +71,8 @@ def strict_rank_promotion():
 @pytest.fixture(scope="module")
 def saved_run(tmp_path_factory):
     """The directory of a run with one checkpoint."""
-    from muzero_jax.storage import config as configs  # here, because the import hook must come first
-    from muzero_jax.storage.checkpoint import Checkpointer
-    from tests.reference import tiny_run
+    from tests.reference import tiny_run  # here, because the import hook must come first
 
     run_dir = tmp_path_factory.mktemp("runs") / "tiny"
-    run_dir.mkdir()
-    (run_dir / "config.json").write_text(configs.to_json(tiny_run.CONFIG))
-    with Checkpointer(run_dir / "checkpoints") as checkpoints:
-        checkpoints.save(6, tiny_run.make_init()())
+    tiny_run.save(run_dir, tiny_run.make_init()())
     return run_dir

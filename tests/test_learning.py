@@ -1,10 +1,8 @@
 """Whether agents learn and devices help: minutes of training through the commands that a user types (all slow)."""
 
 import json
-import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,12 +13,9 @@ import pytest
 
 from muzero_jax import algorithm as algorithms
 from muzero_jax.agent import load_agent
-from muzero_jax.ops import devices
 from muzero_jax.ops.legal_actions import uniform_legal_action
-from muzero_jax.run.metrics import read_records
 from muzero_jax.search.simulator import predicted_legal
-from muzero_jax.storage.checkpoint import checkpoint_steps
-from scripts.benchmarks import programs, timing
+from scripts.benchmarks import programs
 from tests.reference import tic_tac_toe
 
 ROOT = Path(__file__).parent.parent
@@ -186,34 +181,3 @@ def test_trees_over_a_trained_network_are_mctxs(beginner, policy, only_legal):
     assert is_equal.mean() >= 0.995, is_equal.sum()
     untrained = root_visits("own", agent.model.init(jax.random.key(0)))
     assert (found != untrained).any(axis=-1).mean() > 0.5  # what it has learned makes a difference
-
-
-@pytest.mark.skipif(devices.usable_cores() < 2, reason="needs two cores")
-def test_two_host_devices_play_at_least_1_6_times_as_fast_as_one():
-    """Hex 9x9 with a tower of 64 channels, in turn, because other work on the machine comes and goes.
-
-    1.73 was measured; not 2, as XLA's matrix products use both cores for one device already.
-    """
-    config = replace(programs.WHOLE_HEX, self_play=replace(programs.WHOLE_HEX.self_play, num_envs=128))
-    variants = {str(count): programs.self_play(config, count) for count in (1, 2)}
-    seconds = timing.in_turn(variants, timing.Effort(rounds=9, seconds=1.0))
-    assert timing.ratio(seconds["1"], seconds["2"]).median >= 1.6, seconds
-
-
-def test_ctrl_c_stops_a_run_that_can_be_resumed(tmp_path):
-    """The real signal to a real process, in the middle of training."""
-    run_dir = tmp_path / "run"
-    arguments = ["--env", "tic_tac_toe", "--run-dir", run_dir, "--evaluation.interval-minutes", 0, "--minutes", 10]
-    with subprocess.Popen(
-        command("train", *arguments), cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        deadline = time.monotonic() + 300
-        while not read_records(run_dir) and process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.5)
-        process.send_signal(signal.SIGINT)
-        output, error = process.communicate(timeout=300)
-    assert process.returncode == 130, error
-    assert f"--run-dir {run_dir} --resume" in output and "Traceback" not in error
-    (*_, newest) = checkpoint_steps(run_dir / "checkpoints")
-    run("train", "--resume", "--run-dir", run_dir, "--max-iterations", newest + 8, "--evaluation.mcts-simulations", 1)
-    assert checkpoint_steps(run_dir / "checkpoints")[-1] == newest + 8

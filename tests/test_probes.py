@@ -13,13 +13,12 @@ import pytest
 
 from muzero_jax import algorithm as algorithms
 from muzero_jax.learning import self_play
-from muzero_jax.networks.model import make_model
-from muzero_jax.networks.value_transform import Support
 from muzero_jax.ops import devices
 from muzero_jax.run.program import make_chunk, make_init
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.config_groups import OptimiserConfig, ReplayConfig, SearchConfig, SelfPlayConfig, TargetConfig
 from tests.reference import probes
+from tests.reference.models import make_network
 from tests.reference.probes import PROBES
 
 CONFIG = Config(
@@ -37,9 +36,7 @@ OBSERVATIONS = jnp.array([[0, 0], [0, 1], [1, 0], [1, 1]], bool)  # (second move
 
 @pytest.fixture(scope="module")
 def algorithm():
-    model = make_model(
-        PROBES, Support(-1.0, 1.0, 3), kind="mlp", width=16, num_blocks=1, activation="relu", compute_dtype="float32"
-    )
+    model = make_network("mlp", PROBES, width=16)
 
     def rollout(params, actor, key, *, environment, **bound):
         """A reset starts the same game again; which that is lies in the state, so that one program serves all five."""

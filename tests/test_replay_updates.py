@@ -16,7 +16,6 @@ from jax.sharding import PartitionSpec
 from muzero_jax import algorithm as algorithms
 from muzero_jax import training
 from muzero_jax.learning import priorities, replay
-from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.ops import devices
 from muzero_jax.run import program
@@ -25,6 +24,7 @@ from muzero_jax.storage.config import Config
 from muzero_jax.storage.config_groups import OptimiserConfig, ReplayConfig, SearchConfig, SelfPlayConfig, TargetConfig
 from muzero_jax.types import Environment
 from tests.reference import tiny_run
+from tests.reference.models import make_network
 from tests.reference.tiny_run import assert_same, on_host
 from tests.reference.windows import make_window
 
@@ -201,15 +201,7 @@ def learn(config, window, iterations):
     """Learns on one device for so many iterations; returns the network's values of its positions, the ring, metrics."""
     shape = window.observation.shape[2:]
     environment = CORRIDOR._replace(observation_shape=shape)
-    model = make_model(
-        environment,
-        Support(-1.0, 1.0, 21),
-        kind="mlp",
-        width=16,
-        num_blocks=1,
-        activation="relu",
-        compute_dtype="float32",
-    )
+    model = make_network("mlp", environment, Support(-1.0, 1.0, 21), width=16)
     algorithm = algorithms.make(config, environment, model)
 
     def iterate(carry, key):

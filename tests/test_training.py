@@ -152,14 +152,7 @@ def test_two_devices_hold_identical_parameters(run):
 
 def go_on(state, **changes):
     """One chunk from a copy of a host state; `changes` replaces fields."""
-    state = jax.tree.map(
-        lambda x, like: jax.device_put(x, like.sharding), restore_key(state), tiny_run.abstract_state()
-    )
-    return on_host(tiny_run.program()(state._replace(**changes), tiny_run.PROGRESS)[0])
-
-
-def restore_key(state):
-    return state._replace(seed_key=jax.random.wrap_key_data(jnp.asarray(state.seed_key)))
+    return on_host(tiny_run.program()(tiny_run.on_devices(state)._replace(**changes), tiny_run.PROGRESS)[0])
 
 
 def test_an_iteration_draws_the_same_numbers_whenever_it_is_run(run):

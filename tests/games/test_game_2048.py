@@ -16,18 +16,20 @@ LEFT, UP, RIGHT, DOWN = range(4)
 
 @pytest.fixture(scope="module")
 def environment():
-    return make_environment("2048")
+    environment = make_environment("2048")
+    chance = environment.chance
+    return environment._replace(chance=chance._replace(move=jax.jit(chance.move), resolve=jax.jit(chance.resolve)))
 
 
 @functools.cache
 def opening():
-    return make_environment("2048").init(jax.random.key(0))
+    return jax.jit(make_environment("2048").init)(jax.random.key(0))
 
 
 def position(*rows):
     """The state with these tiles, given as their numbers, row by row."""
     board = jnp.array([number and number.bit_length() - 1 for row in rows for number in row], jnp.int32)
-    legal = game_2048.play2048._legal_action_mask(board.reshape(4, 4))
+    legal = jax.jit(game_2048.play2048._legal_action_mask)(board.reshape(4, 4))
     return opening().replace(_board=board, observation=game_2048.observe(board), legal_action_mask=legal)
 
 

@@ -9,7 +9,7 @@ from pgx.hex import Hex as PgxHex
 from muzero_jax.games.hex_rules import Hex
 from tests.reference import hex as reference
 
-SIZES = [2, 3, 5, 9, 19]
+SIZES = [2, 5, 19]
 NUM_GAMES = 64
 COMPARED = ("current_player", "observation", "rewards", "terminated", "truncated", "legal_action_mask", "_step_count")
 
@@ -47,14 +47,11 @@ def side_by_side():
 
 
 def test_agrees_with_pgx_at_11_move_for_move(side_by_side):
-    at_the_start, (after_each_move, _, _) = side_by_side
+    """With swaps, illegal moves, wins of both players, and steps past the end."""
+    at_the_start, (after_each_move, actions, rewards) = side_by_side
     for name in COMPARED:
         assert at_the_start[name], name
         assert after_each_move[name].all(), name
-
-
-def test_the_compared_games_hold_swaps_illegal_moves_wins_of_both_players_and_steps_past_the_end(side_by_side):
-    _, (_, actions, rewards) = side_by_side
     assert NUM_GAMES // 2 <= (actions[1] == 121).sum() < NUM_GAMES
     assert (np.abs(rewards[6]).sum(axis=1) == 2).sum() == NUM_GAMES // 8
     assert set(rewards[..., 0].ravel()) == {-1.0, 0.0, 1.0}

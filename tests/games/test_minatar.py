@@ -48,37 +48,38 @@ def test_our_step_is_pgxs_and_the_last_action_that_was_done_is_seen(name):
 
 def test_the_hidden_view_is_pgxs_own():
     environment = make_environment("minatar-breakout:hidden")
-    state = environment.init(jax.random.key(0))
-    assert environment.observation_shape == pgx.make("minatar-breakout").observation_shape
-    np.testing.assert_array_equal(
-        environment.observe(state), pgx.make("minatar-breakout").init(jax.random.key(0)).observation
-    )
+    rules, key = pgx.make("minatar-breakout"), jax.random.key(0)
+    ours = jax.jit(lambda key: environment.observe(environment.init(key)))(key)
+    assert environment.observation_shape == rules.observation_shape
+    np.testing.assert_array_equal(ours, jax.jit(rules.init)(key).observation)
     assert game_of(environment).title == "Breakout"
 
 
 @pytest.mark.parametrize(("name", "late"), [("freeway", {"_terminate_timer": 0}), ("breakout", {"_step_count": 4999})])
 def test_an_end_by_time_is_no_end_to_learn_from(name, late):
     environment = make_environment(f"minatar-{name}", gamma=0.9)
-    state = environment.init(jax.random.key(0)).replace(**{field: jnp.int32(x) for field, x in late.items()})
-    step = environment.move(state, jnp.int32(0), jax.random.key(1))
+    move = jax.jit(environment.move)
+    state = jax.jit(environment.init)(jax.random.key(0)).replace(**{field: jnp.int32(x) for field, x in late.items()})
+    step = move(state, 0, jax.random.key(1))
     assert step.is_last and step.discount == np.float32(0.9)
     assert step.state.terminated, "for matches and play the game is over"
-    after = environment.move(step.state, jnp.int32(1), jax.random.key(2))
+    after = move(step.state, 1, jax.random.key(2))
     assert (after.reward, after.discount) == (0, 0)
 
 
 def test_breakout_ends_where_the_ball_is_lost():
     environment = make_environment("minatar-breakout", gamma=0.9)
     falling = {"_ball_y": 8, "_ball_x": 5, "_ball_dir": 2, "_pos": 0}
-    state = environment.init(jax.random.key(0)).replace(**{field: jnp.int32(x) for field, x in falling.items()})
-    step = environment.move(state, jnp.int32(0), jax.random.key(1))
+    state = jax.jit(environment.init)(jax.random.key(0))
+    state = state.replace(**{field: jnp.int32(x) for field, x in falling.items()})
+    step = jax.jit(environment.move)(state, 0, jax.random.key(1))
     assert step.is_last and step.discount == 0 and step.reward == 0
 
 
 @each_game
 def test_positions_have_a_picture(name):
     environment = make_environment(f"minatar-{name}")
-    state = environment.init(jax.random.key(0))
+    state = jax.jit(environment.init)(jax.random.key(0))
     assert needs_key(environment) and environment.chance is None and environment.num_players == 1
     picture = game_of(environment).view.squares(state)
     signs = minatar.GAMES_OF_MINATAR[name][2]

@@ -17,7 +17,7 @@ def test_cartpole_moves_as_gymnax_moves_it():
     theirs, params = gymnax.make("CartPole-v1")
     move, action = jax.jit(environment.move), jnp.int32(0)
     assert (environment.num_actions, environment.observation_shape, environment.num_players) == (2, (4,), 1)
-    state = environment.init(jax.random.key(0))
+    state = jax.jit(environment.init)(jax.random.key(0))
     for index in range(30):
         key = jax.random.key(index)
         observation, _, reward, terminated, _ = theirs.step_env(key, state.state, action, params)
@@ -33,16 +33,16 @@ def test_cartpole_moves_as_gymnax_moves_it():
 
 def test_a_time_limit_of_gymnax_is_no_end_by_the_rules():
     environment = make_environment("gymnax:CartPole-v1", gamma=0.9)
-    state = environment.init(jax.random.key(0))
+    state = jax.jit(environment.init)(jax.random.key(0))
     late = state._replace(state=state.state.replace(time=499))
-    step = environment.move(late, jnp.int32(0), jax.random.key(1))
+    step = jax.jit(environment.move)(late, jnp.int32(0), jax.random.key(1))
     assert step.is_last and step.discount == np.float32(0.9) and step.reward == 1
 
 
 def test_a_maze_of_jumanji_ends_at_its_target_or_is_cut_off():
     environment, theirs = make_environment("jumanji:Maze-v0", gamma=0.9), jumanji.make("Maze-v0")
     move = jax.jit(environment.move)
-    state = environment.init(jax.random.key(0))
+    state = jax.jit(environment.init)(jax.random.key(0))
     me, target, walls = state.observation[:20], state.observation[20:40], state.observation[40:]
     assert state.observation.dtype == bool and (me.sum(), target.sum()) == (2, 2), "a row and a column, one-hot"
     np.testing.assert_array_equal(walls.reshape(10, 10), state.state.walls)
@@ -62,7 +62,7 @@ def test_a_maze_of_jumanji_ends_at_its_target_or_is_cut_off():
 def test_chance_of_jumanji_follows_the_moves_key_alone_and_tiles_are_planes_of_bools():
     environment = make_environment("jumanji:Game2048-v1")
     assert needs_key(environment)
-    state = environment.init(jax.random.key(0))
+    state = jax.jit(environment.init)(jax.random.key(0))
     assert (environment.observation_shape, state.observation.dtype) == ((4, 4, 18), bool)
     np.testing.assert_array_equal(state.observation.argmax(-1), state.state.board)
     action = jnp.int32(np.flatnonzero(state.legal_action_mask)[0])
@@ -77,9 +77,9 @@ def test_chance_of_jumanji_follows_the_moves_key_alone_and_tiles_are_planes_of_b
 @pytest.mark.parametrize(("name", "shape"), [("FrozenLake-misc", (16,)), ("FourRooms-misc", (4, 12))])
 def test_whole_numbers_of_gymnax_are_one_hot(name, shape):
     environment, (theirs, params) = make_environment(f"gymnax:{name}"), gymnax.make(name)
-    state, action, key = environment.init(jax.random.key(3)), jnp.int32(1), jax.random.key(4)
+    state, action, key = jax.jit(environment.init)(jax.random.key(3)), jnp.int32(1), jax.random.key(4)
     numbers, *_ = theirs.step_env(key, state.state, action, params)
-    shown = environment.move(state, action, key).state.observation
+    shown = jax.jit(environment.move)(state, action, key).state.observation
     assert (environment.observation_shape, shown.dtype) == (shape, bool)
     np.testing.assert_array_equal(shown, jax.nn.one_hot(numbers, shape[-1]))
 
@@ -102,7 +102,6 @@ def test_several_parts_of_a_view_become_one_array():
     [
         ("gymnax:CartPol", "did you mean CartPole-v1"),
         ("gymnax:Pendulum-v1", "its actions are Box"),
-        ("jumanji:Mazz", "did you mean Maze-v0"),
         ("jumanji:RubiksCube-v0", "its actions are of kind MultiDiscreteArray"),
     ],
 )
@@ -111,11 +110,7 @@ def test_what_does_not_fit_is_refused(name, says):
         make_environment(name)
 
 
-def test_a_step_that_cannot_be_compiled_or_a_library_that_is_missing_is_refused(monkeypatch):
-    cartpole = type(gymnax.make("CartPole-v1")[0])
-    monkeypatch.setattr(cartpole, "step_env", lambda self, key, state, action, params: 1 / 0)
-    with pytest.raises(ValueError, match="gymnax:CartPole-v1 cannot be trained .ZeroDivisionError"):
-        make_environment("gymnax:CartPole-v1")
+def test_a_library_that_is_missing_is_named(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "gymnax", None)
     monkeypatch.delitem(__import__("sys").modules, "muzero_jax.games.gymnax_games", raising=False)
     with pytest.raises(ValueError, match="pip install gymnax six"):

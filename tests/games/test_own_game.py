@@ -7,15 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.apps.evaluation import matches
-from muzero_jax.apps.evaluation.player import random_player
 from muzero_jax.apps.evaluation.rollout_mcts import rollout_mcts
 from muzero_jax.apps.play import drawing
 from muzero_jax.apps.play.position import new_game
 from muzero_jax.games import random_play, states
 from muzero_jax.games.catalogue import game_of, make_notation
+from muzero_jax.games.environment import environment_of
 from muzero_jax.games.own_game import load_environment
 from muzero_jax.games.random_play import Moves
+from tests.reference import drop
 
 CHECKS = "from tests.apps.check.test_environment "
 PIG = "from examples import pig\nclass make(pig.Pig):\n    {}"
@@ -70,27 +70,28 @@ def test_turns_that_do_not_always_alternate_have_no_constant_discount(write):
         environment.constant_discount  # noqa: B018
 
 
+def test_a_game_of_rules_alone_has_no_symmetry_but_the_identity_and_no_choice_of_size():
+    environment = environment_of(drop.DROP)
+    assert environment.board.action_location.tolist() == [0, 1, 2]
+    symmetries = environment.board.symmetries
+    assert symmetries.action_permutation.tolist() == [[0, 1, 2]] and not symmetries.observation_flip.any()
+    assert symmetries.observation_permutation.tolist() == [list(range(12))]
+    with pytest.raises(ValueError, match="leave the board size out"):
+        environment_of(drop.DROP, board_size=4)
+
+
 def test_a_game_record_brings_its_title_its_notation_and_its_drawing(write):
     path = write("""
-        from muzero_jax.games.game import Game
         from muzero_jax.games.notation import Notation, words
-        from muzero_jax.games.view import View
-        from tests.apps.check.test_environment import Heap
-
-        def notation(shape, num_actions):
-            return Notation(*words(["one", "two"]), [], [])
+        from tests.reference.drop import DROP
 
         def make():
-            view = View(lambda state: [["I"] * int(state.stones)], colours=("Ann", "Bob"))
-            return Game("heap", "The heap", rules=lambda board_size: Heap(), notation=notation, view=view)
+            return DROP._replace(notation=lambda *_: Notation(*words(["left", "middle", "right"]), [], []))
     """)
     environment = load_environment(path)
     position, moves = new_game(environment), make_notation(environment)
-    assert position.game.title == "The heap" and moves.write(position.state, 1) == "two"
-    position = position.play(moves.read(position.state, "one"))
-    assert drawing.plain(drawing.draw(position, moves)) == " I I I I"
-    position = position.play(1).play(1)
-    assert position.is_over and position.result == "Ann wins"
+    position = position.play(moves.read(position.state, "right"))
+    assert position.game.title == "Drop" and drawing.plain(drawing.draw(position, moves)) == " . . .\n . . B"
 
 
 def test_an_environment_whose_states_have_no_form_is_played_and_kept_at_its_end(write):
@@ -136,40 +137,17 @@ def test_a_game_that_a_time_limit_ends_is_over_for_play_and_keeps_its_discount_f
     assert own_legal.legal(step.state).all(), "searches go on from there, and ask what is legal"
 
 
-def test_a_game_may_draw_from_its_key_and_then_matches_give_it_one(write):
-    text = """
-        import jax
-        from tests.apps.check.test_environment import {rules}
-
-        class make({rules}):
-            def step(self, state, action, key):
-                return super().step(state, jax.random.bernoulli(key).astype(int), key)
-    """
-    assert load_environment(write(text.format(rules="AlwaysRewarded"))).num_players == 1
-    environment = load_environment(write(text.format(rules="Heap")))
-    assert environment.num_players == 2 and environment.chance is None
-    match = matches.match_in_pieces(
-        environment, random_player(environment), random_player(environment), num_games=4, opening_plies=1
-    )
-    games = match.begin(jax.random.key(0))
-    assert match.advance(None, None, jax.random.key(0), games, 64).states.terminated.all()
-
-
 def test_an_environment_of_pgx_is_such_an_object_and_meets_rollout_mcts(write):
     """The catalogue's states lose their observation in rollouts; those of a file keep it, as its rules may read it."""
     environment = load_environment(write("import pgx\ndef make(): return pgx.make('tic_tac_toe')"))
-    states = jax.vmap(environment.init)(jax.random.split(jax.random.key(0), 2))
-    states = jax.vmap(environment.move, (0, None))(states, jnp.int32(4)).state
-    look = jax.jit(lambda key: rollout_mcts(environment, key, states, num_simulations=8))
+
+    @jax.jit
+    def look(key):
+        states = jax.vmap(environment.init)(jax.random.split(key, 2))
+        states = jax.vmap(environment.move, (0, None))(states, jnp.int32(4)).state
+        return rollout_mcts(environment, key, states, num_simulations=8)
+
     assert not look(jax.random.key(0)).policy[:, 4].any()
-
-
-def test_a_file_that_has_not_changed_gives_the_same_functions_and_one_that_has_gives_others(write):
-    path = write(CHECKS + "import Heap as make")
-    first = load_environment(path)
-    assert load_environment(path) is first
-    write("from tests.apps.check.test_environment import Heap\nclass make(Heap):\n    num_players = 2")
-    assert load_environment(path) is not first
 
 
 @pytest.mark.parametrize(
@@ -177,18 +155,10 @@ def test_a_file_that_has_not_changed_gives_the_same_functions_and_one_that_has_g
     [
         ("x = 1", "defines no function make"),
         ("def make(): return 3", "returns an object of type int"),
-        ("def make(): pass", "returns None"),
-        ("import no_such_package", r"ModuleNotFoundError: No module named 'no_such_package' .FILE:1."),
-        ("x = 1\nmake = (", "SyntaxError: .* .FILE:2.; correct it there"),
         ("def make():\n    return 1 / 0", "make of FILE raised ZeroDivisionError: division by zero .FILE:2."),
         (CHECKS + "import Heap\nclass make(Heap):\n    def mask(self, stones):\n        1 / 0", "ZeroDivision.*FILE:4"),
         (CHECKS + "import NoTruncated as make", "FILE makes has no current_player"),
-        (CHECKS + "import FloatStones as make", "FILE: the state's stones is int32.* after init but float32"),
         (CHECKS + "import Heap\nclass make(Heap):\n    num_players = 3", "FILE is a game for 3 players"),
-        (
-            "from muzero_jax.games.game import Game\ndef make(): return Game('no_game', 'None')",
-            "the game of FILE raised",
-        ),
         (PIG.format("def move(self, state, action): return state"), "chance.move raised ValueError: .* unpack"),
         (
             PIG.format("probabilities = lambda self, state: __import__('jax').numpy.ones(6)"),
@@ -198,9 +168,8 @@ def test_a_file_that_has_not_changed_gives_the_same_functions_and_one_that_has_g
 )
 def test_a_file_that_holds_no_game_is_one_sentence_that_names_it(write, text, says):
     path = write(text)
-    with pytest.raises(ValueError, match=says.replace("FILE", path)) as error:
+    with pytest.raises(ValueError, match=says.replace("FILE", path)):
         load_environment(path)
-    assert path in str(error.value) and "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize("options, flag", [({"board_size": 4}, "--board-size"), ({"gamma": 0.9}, "--targets.discount")])

@@ -2,25 +2,7 @@
 
 import pytest
 
-from muzero_jax.games import hex as hex_game
-from muzero_jax.games.view import rows_of
 from tests.reference.play import played
-
-
-def squares(*rows):
-    return [list(row) for row in rows]
-
-
-def test_a_winning_chain_is_a_shortest_one_from_edge_to_edge():
-    assert hex_game.winning_chain(squares("XX.", ".XX", "XXX")) == [(0, 1), (1, 1), (2, 0)]
-    assert hex_game.winning_chain(squares("X.O", "OOX", "X.X")) == [(1, 0), (1, 1), (0, 2)]
-    assert hex_game.winning_chain(squares("X.O", ".OX", "X.X")) == []
-
-
-def test_winning_rows_are_those_of_equal_stones_in_every_direction():
-    assert rows_of(3)(squares("XXX", "OOX", "O.X")) == [(0, 0), (0, 1), (0, 2), (1, 2), (2, 2)]
-    assert rows_of(3)(squares("X.O", "XO.", "O.X")) == [(0, 2), (1, 1), (2, 0)]
-    assert rows_of(4)(squares("XXX.", "OOXO")) == []
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,9 @@ import pytest
 from muzero_jax.algorithm.learning import build_terms, imagines_abreast
 from muzero_jax.learning import learner, losses
 from muzero_jax.networks import layers
-from muzero_jax.networks import model as networks
-from muzero_jax.networks.attention import Transformer, attend, num_heads
-from muzero_jax.networks.value_transform import Support
+from muzero_jax.networks.attention import Transformer, attend
 from tests.reference import tiny_run
-from tests.reference.models import BOARD
+from tests.reference.models import BOARD, make_network
 from tests.reference.windows import make_batch, random_window
 
 SIZES = layers.Sizes(
@@ -51,11 +49,6 @@ def shuffled(board, order):
     """[..., H, W, C] with its cells in another order."""
     rows = np.asarray(board).reshape(*board.shape[:-3], CELLS, -1)
     return np.take(rows, order, axis=-2).reshape(board.shape)
-
-
-@pytest.mark.parametrize("width, heads", [(8, 1), (31, 1), (64, 2), (96, 3), (100, 2), (128, 4)])
-def test_heads_have_about_32_units_and_share_the_width_evenly(width, heads):
-    assert num_heads(width) == heads
 
 
 def test_attention_is_a_softmax_over_all_cells_by_head():
@@ -97,15 +90,7 @@ def test_without_blocks_a_cell_is_seen_alone(boards):
 @pytest.mark.slow
 def test_a_transformer_learns_four_windows_by_heart():
     config = replace(tiny_run.CONFIG, optimiser=replace(tiny_run.CONFIG.optimiser, reconstruction_weight=1.0))
-    model = networks.make_model(
-        BOARD,
-        Support(-1.0, 1.0, 3),
-        kind="attention",
-        width=16,
-        num_blocks=1,
-        activation="gelu",
-        compute_dtype="float32",
-    )
+    model = make_network("attention", width=16, activation="gelu")
     window = random_window(0, 4, 4, BOARD.num_actions, BOARD.observation_shape)
     window = window._replace(observation=window.observation > 0.5)
     batch = make_batch(window, key(0), unroll_steps=1)

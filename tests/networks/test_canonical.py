@@ -7,22 +7,15 @@ import pytest
 
 from muzero_jax.games.environment import make_environment
 from muzero_jax.networks import canonical
-from muzero_jax.networks import model as networks
 from muzero_jax.networks.layers import Abilities
-from muzero_jax.networks.value_transform import Support
-from tests.networks.test_model import key, randomised
-from tests.reference.models import BOARD
+from tests.reference.models import BOARD, make_network, random_params
 
 HEX = make_environment("hex", board_size=3)
-SUPPORT = Support(-1.0, 1.0, 2)
 N = 6
 
 
 def make_model(kind="observation", *, canonical=True):
-    sizes = {"width": 8, "num_blocks": 1, "activation": "relu", "compute_dtype": "float32"}
-    return networks.make_model(
-        HEX, SUPPORT, kind=kind, abilities=Abilities(legality=True, canonical=canonical), **sizes
-    )
+    return make_network(kind, HEX, abilities=Abilities(legality=True, canonical=canonical))
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +31,7 @@ def positions():
 @pytest.fixture(scope="module", params=["observation", "fully_convolutional"])
 def compiled(request):
     model = make_model(request.param)
-    params = randomised(jax.jit(model.init)(key(0)))
+    params = random_params(model)
 
     @jax.jit
     def unroll(observation, action):
@@ -66,7 +59,7 @@ def test_a_position_and_its_mirror_image_with_the_colours_exchanged_are_judged_a
 def test_an_imagined_position_is_judged_as_the_same_position_seen():
     """The heads after a move are those of the root that it leads to, whichever colour moves there."""
     model = make_model()
-    params = randomised(jax.jit(model.init)(key(0)))
+    params = random_params(model)
     embedding = 20.0 * np.where(np.random.default_rng(3).random((N, *HEX.observation_shape)) > 0.6, 1.0, -1.0)
     embedding[..., 2] = 20.0 * np.where(np.arange(N) % 2, 1, -1)[:, None, None]
 
@@ -83,7 +76,7 @@ def test_an_imagined_position_is_judged_as_the_same_position_seen():
 
 def test_positions_of_the_first_colour_are_seen_as_they_are(positions):
     plain, turned = make_model(canonical=False), make_model()
-    params = randomised(jax.jit(plain.init)(key(0)))
+    params = random_params(plain)
     one, other = jax.jit(lambda x: (plain.initial_inference(params, x), turned.initial_inference(params, x)))(
         positions[0]
     )
@@ -100,22 +93,6 @@ def test_a_root_is_the_observation_that_was_seen(compiled, positions):
 def test_a_game_whose_symmetries_keep_the_colours_is_refused():
     with pytest.raises(ValueError, match="--network.canonical"):
         canonical.colour_swap_of(BOARD)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"action_permutation": np.stack([np.arange(10), np.roll(np.arange(10), 1)])},  # ten turns, not two
-        {"observation_flip": np.stack([np.zeros(36, bool), np.arange(36) == 4])},  # negated, then moved elsewhere
-    ],
-)
-def test_a_turn_that_does_not_undo_itself_is_refused(change):
-    flipping = np.array([0, int(HEX.board.symmetries.observation_flip.any(axis=1).argmax())])
-    symmetries = jax.tree.map(lambda table: table[flipping], HEX.board.symmetries)
-    canonical.colour_swap_of(HEX._replace(board=HEX.board._replace(symmetries=symmetries)))
-    symmetries = symmetries._replace(**{name: jnp.asarray(table) for name, table in change.items()})
-    with pytest.raises(ValueError, match="--network.canonical"):
-        canonical.colour_swap_of(HEX._replace(board=HEX.board._replace(symmetries=symmetries)))
 
 
 def test_the_turn_is_the_transposition_and_undoes_itself():

@@ -1,5 +1,7 @@
 """The network for games with chance: its shapes, its two kinds of steps, and what stays as it was without chance."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,10 +9,8 @@ import pytest
 
 import muzero_jax
 from muzero_jax.networks import contract
-from muzero_jax.networks import model as networks
 from muzero_jax.networks.layers import MUZERO, Abilities
-from muzero_jax.networks.value_transform import Support
-from tests.reference.models import BOARD
+from tests.reference.models import BOARD, make_network, random_params
 
 N, S, A, C = 4, 3, BOARD.num_actions, 5
 CODES = Abilities(num_codes=C, encodes_chance=True)
@@ -19,23 +19,7 @@ COUNTS = BOARD._replace(
 )
 
 
-def make_model(kind="mlp", abilities=CODES, environment=BOARD):
-    return networks.make_model(
-        environment,
-        Support(-1.0, 1.0, S),
-        kind=kind,
-        width=8,
-        num_blocks=1,
-        activation="relu",
-        compute_dtype="float32",
-        abilities=abilities,
-    )
-
-
-def randomised(model):
-    generator = np.random.default_rng(0)
-    shapes = jax.eval_shape(model.init, jax.random.key(0))
-    return jax.tree.map(lambda x: jnp.asarray(generator.normal(size=x.shape) * 0.3, jnp.float32), shapes)
+make_model = partial(make_network, abilities=CODES)
 
 
 def difference(one, other):
@@ -46,22 +30,18 @@ def difference(one, other):
 @pytest.fixture(scope="module", params=["mlp", "tower"])
 def case(request):
     model = make_model(request.param)
-    params = randomised(model)
+    params = random_params(model)
     observation = jnp.asarray(np.random.default_rng(1).random((N, 3, 3, 2)) > 0.5)
-    return model, params, observation, jax.jit(model.recurrent_inference), model.initial_inference(params, observation)
+    root = jax.jit(model.initial_inference)(params, observation)
+    return model, params, observation, jax.jit(model.recurrent_inference), root
 
 
 def test_a_move_and_a_code_have_outputs_of_one_shape(case):
     _, params, _, recurrent, root = case
     for index in (jnp.arange(N), A + jnp.arange(N)):
         output = recurrent(params, root.embedding, index)
-        assert output.extras["chance_logits"].shape == (
-            N,
-            C,
-        ) and output.value_logits.shape == output.reward_logits.shape == (
-            N,
-            S,
-        )
+        assert output.extras["chance_logits"].shape == (N, C)
+        assert output.value_logits.shape == output.reward_logits.shape == (N, S)
         assert output.policy_logits.shape == (N, A) and output.embedding.shape == root.embedding.shape
     assert root.extras["chance_logits"].shape == (N, C)
 
@@ -112,17 +92,22 @@ def test_the_encoder_looks_at_the_next_observation(case):
 
 def test_counts_are_observations_too():
     """Backgammon's: 156 moves, 21 rolls, and int32 numbers from -15 to 15."""
-    model = make_model(abilities=Abilities(num_codes=21, encodes_chance=True), environment=COUNTS)
-    params = randomised(model)
+    model = make_model("mlp", COUNTS, abilities=Abilities(num_codes=21, encodes_chance=True))
+    params = random_params(model)
     counts = jnp.asarray(np.random.default_rng(0).integers(-15, 16, (N, 34)), jnp.int32)
-    root = model.initial_inference(params, counts)
-    moved = model.recurrent_inference(params, root.embedding, jnp.arange(N))
+
+    @jax.jit
+    def unroll(counts):
+        root = model.initial_inference(params, counts)
+        return model.recurrent_inference(params, root.embedding, jnp.arange(N))
+
+    moved = unroll(counts)
     assert moved.extras["chance_logits"].shape == (N, 21) and all(np.isfinite(x).all() for x in jax.tree.leaves(moved))
 
 
 def test_without_chance_parameters_and_programs_are_those_of_muzero():
     """Nothing that chance needs is traced: the very names and shapes, and not one operation more."""
-    plain, told = make_model(abilities=MUZERO), make_model(abilities=Abilities(num_codes=C))
+    plain, told = make_model("mlp", abilities=MUZERO), make_model("mlp", abilities=Abilities(num_codes=C))
     shapes = jax.eval_shape(plain.init, jax.random.key(0))
     names = {"representation", "dynamics", "prediction", "action_encoder", "reward_head", "decoder", "prediction_heads"}
     assert set(shapes) == names
@@ -142,15 +127,16 @@ def test_networks_that_imagine_one_next_observation_are_refused(kind):
 # --- one's own --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_check_finds_no_fault():
-    assert muzero_jax.check(make_model(), BOARD) == []
+    assert muzero_jax.check(make_model("mlp"), BOARD) == []
 
 
 def test_a_model_without_codes_is_refused_where_codes_are_asked_for():
-    no_encoder = make_model()._replace(encode_chance=None)
+    no_encoder = make_model("mlp")._replace(encode_chance=None)
     contract.check(no_encoder, BOARD, Abilities(num_codes=C))
     for model, says in (
-        (make_model(abilities=MUZERO), "chance_logits"),
+        (make_model("mlp", abilities=MUZERO), "chance_logits"),
         (no_encoder, "`encode_chance` and `follow_code`"),
     ):
         with pytest.raises(ValueError, match=says):

@@ -8,17 +8,15 @@ import pytest
 from muzero_jax.games.environment import make_environment
 from muzero_jax.networks import convolutional, imagining, layers
 from muzero_jax.networks import model as networks
-from muzero_jax.networks.value_transform import Support
 from tests.networks.test_model import SIZES, key, randomised
+from tests.reference.models import make_network, random_params
 
 N = 4
 
 
 def make_model(env, board_size=None):
     environment = make_environment(env, board_size=board_size)
-    sizes = {"width": 8, "num_blocks": 1, "activation": "relu", "compute_dtype": "float32"}
-    model = networks.make_model(environment, Support(-1.0, 1.0, 2), kind="fully_convolutional", **sizes)
-    return environment, model
+    return environment, make_network("fully_convolutional", environment)
 
 
 def shapes(model):
@@ -35,7 +33,7 @@ def test_the_same_weights_answer_on_two_sizes():
     params = None
     for size in (3, 4):
         environment, model = make_model("hex", size)
-        params = params or randomised(jax.jit(model.init)(key(0)))
+        params = params or random_params(model)
         observation = np.random.default_rng(0).random((N, *environment.observation_shape)) > 0.5
         root = jax.jit(model.initial_inference)(params, observation)
         assert root.policy_logits.shape == (N, size**2 + 1) and root.embedding.shape == observation.shape
@@ -95,7 +93,7 @@ def test_a_stone_in_one_corner_is_felt_in_the_other():
 def test_a_square_board_shows_the_dynamics_its_mirror_image():
     """What Hex's swap needs: a stone in one corner decides what is imagined in the mirrored one, far from it."""
     environment, model = make_model("hex", 9)
-    params = randomised(jax.jit(model.init)(key(0)))
+    params = random_params(model)
     params = jax.tree.map_with_path(lambda path, x: x * ("middles" not in str(path)), params)  # pooling off
     empty = np.zeros((2, *environment.observation_shape), bool)
     empty[1, 0, 8, 1] = True  # one stone

@@ -14,14 +14,12 @@ from muzero_jax import algorithm as algorithms
 from muzero_jax.algorithm.learning import build_terms
 from muzero_jax.learning import learner, losses
 from muzero_jax.networks import layers
-from muzero_jax.networks import model as networks
-from muzero_jax.networks.value_transform import Support
 from muzero_jax.run.program import make_chunk, make_init
 from muzero_jax.run.run import not_finite
 from muzero_jax.storage.checkpoint import Checkpointer
 from muzero_jax.types import Batch, Targets
 from tests.reference import tiny_run
-from tests.reference.models import BOARD, make_tanh_model
+from tests.reference.models import BOARD, make_network, make_tanh_model, random_params
 from tests.reference.programs import QUICKLY
 from tests.reference.tiny_run import assert_same, on_host
 from tests.reference.windows import make_batch, make_window, random_window
@@ -135,12 +133,10 @@ def test_min_max_scaling_is_that_of_float32():
 
 @pytest.mark.parametrize(
     "kind, num_blocks",
-    [
-        ("observation", 0),
-        ("tower", 0),
-        pytest.param("mlp", 1, marks=pytest.mark.slow),
-        pytest.param("attention", 1, marks=pytest.mark.slow),
-        pytest.param("fully_convolutional", 0, marks=pytest.mark.slow),
+    [("observation", 0), ("tower", 0)]
+    + [
+        pytest.param(*kind, marks=pytest.mark.slow)
+        for kind in (("mlp", 1), ("attention", 1), ("fully_convolutional", 0))
     ],
 )
 def test_loss_and_gradient_in_float16_are_those_of_float32(kind, num_blocks):
@@ -148,21 +144,8 @@ def test_loss_and_gradient_in_float16_are_those_of_float32(kind, num_blocks):
     window = window._replace(observation=window.observation > 0.5)
     batch = make_batch(window, jax.random.key(0), unroll_steps=1)
     config = replace(tiny_run.CONFIG, optimiser=replace(tiny_run.CONFIG.optimiser, reconstruction_weight=1.0))
-    one, other = (
-        networks.make_model(
-            BOARD,
-            Support(-1.0, 1.0, 3),
-            kind=kind,
-            width=8,
-            num_blocks=num_blocks,
-            activation="relu",
-            compute_dtype=compute_dtype,
-        )
-        for compute_dtype in ("float32", "float16")
-    )
-    generator = np.random.default_rng(0)
-    shapes = jax.eval_shape(one.init, jax.random.key(0))
-    params = jax.tree.map(lambda x: generator.normal(scale=0.3, size=x.shape).astype(np.float32), shapes)
+    one, other = (make_network(kind, num_blocks=num_blocks, compute_dtype=dtype) for dtype in ("float32", "float16"))
+    params = random_params(one)
 
     @partial(jax.jit, compiler_options=QUICKLY)
     def both(params, scale):
@@ -208,6 +191,7 @@ def run():
     return SimpleNamespace(program=program, abstract=abstract, states=states, metrics=metrics, last=state)
 
 
+@pytest.mark.slow
 def test_a_run_finds_the_scale_that_fits_and_learns_on_both_devices_alike(run):
     learned = run.metrics["train/updates"] > 0
     scales = run.metrics["train/loss_scale"][learned]
@@ -227,16 +211,19 @@ def params_of(state):
     return jax.tree.leaves({name: leaves for name, leaves in state.learner.params.items() if name != "decoder"})
 
 
-def test_parameters_and_what_search_says_stay_float32(run):
-    assert {leaf.dtype for leaf in jax.tree.leaves(run.last.learner.params)} == {jnp.dtype("float32")}
-    kept = run.last.replay.transitions
-    assert kept.search_policy.dtype == kept.search_value.dtype == jnp.float32
+def test_a_run_scales_its_loss_and_keeps_parameters_and_what_search_says_in_float32():
+    algorithm, mesh = algorithms.make(CONFIG), tiny_run.mesh()
+    state = make_init(algorithm, CONFIG.seed, mesh).eval_shape()
+    assert isinstance(state.learner.optimiser_state, learner.ScaledState)
+    assert {leaf.dtype for leaf in jax.tree.leaves(state.learner.params)} == {jnp.dtype("float32")}
+    assert state.replay.transitions.search_policy.dtype == state.replay.transitions.search_value.dtype == jnp.float32
+    after, metrics = make_chunk(algorithm, mesh).trace(state, tiny_run.PROGRESS).out_info
+    assert "train/loss_scale" in metrics and jax.tree.structure(after) == jax.tree.structure(state)
 
 
+@pytest.mark.slow
 def test_a_restored_run_goes_on_bit_for_bit_with_its_scale(run, tmp_path):
-    from tests.test_training import restore_key
-
-    saved = jax.tree.map(lambda x, like: jax.device_put(x, like.sharding), restore_key(run.states[3]), run.abstract)
+    saved = tiny_run.on_devices(run.states[3], run.abstract)
     with Checkpointer(tmp_path) as checkpoints:
         checkpoints.save(6, saved)
     _, state = tiny_run.restore_latest(tmp_path, run.abstract)

@@ -1,10 +1,8 @@
 """The notebooks as files, and the first cell, which all share; `.ci/run` executes them in their fast mode."""
 
 import importlib.util
-import os
 import re
 import runpy
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -80,41 +78,3 @@ def test_in_colab_the_first_cell_installs_around_the_jax_that_is_there(run_first
     assert len(uploads) == (not address)
     kept = {line.split("==")[0] for line in (tmp_path / "kept.txt").read_text().splitlines()}
     assert {"jax", "jaxlib", "numpy"} <= kept and not {"jaxtyping", "flax"} & kept
-
-
-IMAGE = """jax==0.7.2 jaxlib==0.7.2 flax==0.11.2 numpy==2.0.2 optax==0.2.6 chex==0.1.90 orbax-checkpoint==0.11.28
-    scipy==1.16.3 matplotlib==3.10.0 ipykernel==6.17.1 ipython==7.34.0 ipywidgets==7.7.1 nbclient setuptools""".split()
-"""What Colab's image holds of what matters here, and what executes a notebook."""
-EXECUTE = """
-import nbclient, nbformat
-notebook = nbformat.read("quickstart.ipynb", as_version=4)
-nbclient.NotebookClient(notebook, timeout=1200, kernel_name="python3").execute()
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.system("python3.12 --version") != 0, reason="Colab has Python 3.12")
-def test_the_quickstart_runs_in_colabs_image_and_leaves_its_jax_alone(tmp_path):
-    """From a folder with the notebook and a wheel; it installs some 200 MB."""
-    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
-    environment |= {"MUZERO_JAX_FAST": "1", "PATH": f"{tmp_path / 'env/bin'}:{os.environ['PATH']}"}
-
-    def run(*command):
-        return subprocess.run(command, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True).stdout
-
-    run("python3.12", "-m", "venv", "env")
-    run("env/bin/pip", "install", "--quiet", *IMAGE)
-    (packages,) = tmp_path.glob("env/lib/python*/site-packages")
-    (packages / "google" / "colab").mkdir(parents=True)
-    for name in ("__init__", "output"):  # jax looks for the second where it finds the first
-        (packages / "google" / "colab" / f"{name}.py").touch()
-    (packages / "colab.pth").write_text("import google.colab\n")
-    shutil.copy(PATHS[0], tmp_path / "quickstart.ipynb")
-    subprocess.run([ROOT / "scripts" / "wheel.sh"], check=True)
-    shutil.copy(next((ROOT / "dist").glob("muzero_jax-*.whl")), tmp_path)
-    run("env/bin/python", "-c", EXECUTE)
-    listed = {
-        package["name"]: package["version"] for package in json.loads(run("env/bin/pip", "list", "--format=json"))
-    }
-    kept = dict(pin.split("==") for pin in IMAGE if pin.startswith(("jax", "numpy")))
-    assert {name: listed[name] for name in kept} == kept

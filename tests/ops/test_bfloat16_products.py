@@ -1,7 +1,5 @@
 """Products of bfloat16 round their factors and nothing else, forwards and backwards."""
 
-from dataclasses import replace
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +8,7 @@ import pytest
 from muzero_jax import algorithm as algorithms
 from muzero_jax.ops import bfloat16_products, devices
 from muzero_jax.run.program import make_chunk, make_init
+from muzero_jax.storage import config as configs
 from tests.reference import tiny_run
 
 
@@ -31,13 +30,8 @@ def units(request, monkeypatch):
     monkeypatch.setattr(bfloat16_products, "has_amx", lambda: request.param and devices.has_amx())
 
 
-def test_the_name_of_the_dtype_stands_for_two():
-    assert bfloat16_products.dtypes("bfloat16_products") == (jnp.float32, jnp.bfloat16)
-    assert bfloat16_products.dtypes("bfloat16") == (jnp.bfloat16, None)
-
-
 @pytest.mark.usefixtures("units")
-@pytest.mark.parametrize("sizes", [(7, 5, 3), (7, 3, 5), (1, 4, 4), (6, 1, 2), (1, 1, 1), (64, 96, 32)])
+@pytest.mark.parametrize("sizes", [(7, 5, 3), (1, 1, 1), (64, 96, 32)])
 def test_a_product_and_its_cotangents_are_of_rounded_factors_summed_exactly(sizes):
     factors = random_factors(*sizes)
     inputs, kernel, cotangent = factors
@@ -103,14 +97,10 @@ def test_a_dense_layers_contraction_is_the_product():
 @pytest.mark.parametrize("kind, checkpoint_unroll", [("tower", True), ("observation", False)])
 def test_a_run_learns_on_two_devices(kind, checkpoint_unroll):
     """Every product in a run's own surroundings: loops, devices, a gradient that computes steps anew."""
-    network = replace(tiny_run.CONFIG.network, kind=kind, width=32, num_blocks=1, compute_dtype="bfloat16_products")
-    learning = {"checkpoint_unroll": checkpoint_unroll, "reconstruction_weight": 1.0, "updates_per_iteration": 1}
-    optimiser = replace(tiny_run.CONFIG.optimiser, **learning)
-    replay = replace(tiny_run.CONFIG.replay, min_frames=1, replay_length=8)
-    search = replace(tiny_run.CONFIG.search, num_simulations=2, max_num_considered_actions=2)
-    targets = replace(tiny_run.CONFIG.targets, unroll_steps=1)
-    groups = {"network": network, "optimiser": optimiser, "replay": replay, "search": search, "targets": targets}
-    config = replace(tiny_run.CONFIG, **groups)
+    changes = {"kind": kind, "width": 32, "num_blocks": 1, "compute_dtype": "bfloat16_products"}
+    changes = {f"network.{name}": value for name, value in changes.items()} | {"replay.min_frames": 1}
+    changes |= {"optimiser.checkpoint_unroll": checkpoint_unroll, "optimiser.reconstruction_weight": 1.0}
+    config = configs.with_values(tiny_run.CONFIG, changes)
     algorithm, mesh = algorithms.make(config), tiny_run.mesh()
     state = make_init(algorithm, config.seed, mesh)()
     before = jax.device_get(state.learner.params)

@@ -1,7 +1,7 @@
 """The board convolution equals its definition, whatever the formulation, and stays fast inside loops."""
 
 import re
-import time
+from functools import partial
 from types import SimpleNamespace
 
 import jax
@@ -11,17 +11,10 @@ import pytest
 from jax import lax
 
 from muzero_jax.ops import bfloat16_products
-from muzero_jax.ops.convolution import (
-    convolve,
-    cpu_formulation,
-    im2col,
-    native,
-)
+from muzero_jax.ops.convolution import convolve, cpu_formulation, im2col, native
 from muzero_jax.ops.devices import has_amx
 from muzero_jax.ops.row_windows import row_windows
 from muzero_jax.ops.winograd import tile_side, winograd
-
-BOARDS = [(2, 3), (4, 4), (5, 6), (6, 7), (9, 9), (11, 8)]
 
 
 def definition(inputs, kernel):
@@ -49,26 +42,22 @@ def assert_close(one, other, tolerance=1e-4):
     )
 
 
-@pytest.mark.parametrize("board", BOARDS)
-@pytest.mark.parametrize("formulation", [native, im2col, winograd])
+@pytest.mark.parametrize("board", [(2, 3), (6, 7)])
+@pytest.mark.parametrize("formulation", [native, im2col])
 def test_every_formulation_equals_the_definition(formulation, board):
+    """Winograd's is held to it below, with every tile."""
     inputs, kernel = arrays((2, *board, 3), (3, 3, 3, 4))
     assert_close(jax.jit(formulation)(inputs, kernel), definition(np.asarray(inputs), np.asarray(kernel)))
 
 
-@pytest.mark.parametrize(("height", "width"), [(1, 1), (5, 5), (1, 3)])
-def test_convolve_takes_every_odd_kernel(height, width):
-    inputs, kernel = arrays((2, 6, 7, 3), (height, width, 3, 4))
-    assert_close(convolve(inputs, kernel), definition(np.asarray(inputs), np.asarray(kernel)))
-
-
-@pytest.mark.parametrize("kernel_shape", [(1, 1, 3, 2), (3, 3, 3, 2), (5, 5, 3, 2), (3, 3, 32, 33)])
-@pytest.mark.parametrize("board", [(2, 2), (6, 7)])
-def test_gradients_equal_those_of_the_native_convolution(board, kernel_shape):
+@pytest.mark.parametrize(
+    ("board", "kernel_shape"),
+    [((2, 2), (1, 1, 3, 2)), ((6, 7), (1, 3, 3, 2)), ((2, 2), (5, 5, 3, 2)), ((6, 7), (3, 3, 32, 33))],
+)
+def test_outputs_and_gradients_of_every_odd_kernel_equal_those_of_the_native_convolution(board, kernel_shape):
     *_, channels, features = kernel_shape
     inputs, kernel, cotangent = arrays((2, *board, channels), kernel_shape, (2, *board, features))
-    ours = jax.jit(lambda *primals: jax.vjp(convolve, *primals)[1](cotangent))(inputs, kernel)
-    theirs = jax.jit(lambda *primals: jax.vjp(native, *primals)[1](cotangent))(inputs, kernel)
+    ours, theirs = (jax.jit(partial(with_cotangents, by, cotangent))(inputs, kernel) for by in (convolve, native))
     for one, other in zip(ours, theirs, strict=True):
         assert_close(one, other)
 
@@ -99,13 +88,6 @@ def test_a_scan_applies_the_convolution_again_and_again_and_differentiates_throu
     )
     np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
     assert_close(one_gradient, other_gradient, gradient_tolerance)
-
-
-def test_a_while_loop_gives_the_second_application():
-    inputs, kernel = arrays((2, 5, 5, 32), (3, 3, 32, 32))
-    body = lambda carry: (carry[0] + 1, convolve(carry[1], kernel))  # noqa: E731
-    _, looped = lax.while_loop(lambda carry: carry[0] < 2, body, (0, inputs))
-    assert_close(looped, native(native(inputs, kernel), kernel))
 
 
 def test_vmap_over_kernels_convolves_each_with_its_own():
@@ -155,7 +137,7 @@ def rounded(array):
     return array.astype(jnp.bfloat16).astype(array.dtype)
 
 
-@pytest.mark.parametrize("board", [(1, 9), (2, 3), (6, 7), (9, 9)])
+@pytest.mark.parametrize("board", [(1, 9), (6, 7)])
 @pytest.mark.parametrize("dtype, units", [(jnp.float32, True), (jnp.bfloat16, True), (jnp.float32, False)])
 def test_row_windows_round_nothing_but_the_factors_forwards_and_backwards(board, dtype, units, monkeypatch):
     monkeypatch.setattr(bfloat16_products, "has_amx", lambda: units and has_amx())
@@ -171,14 +153,7 @@ def test_row_windows_round_nothing_but_the_factors_forwards_and_backwards(board,
         assert_close(one, other, tolerance)
 
 
-def test_each_board_of_row_windows_is_convolved_as_if_alone():
-    inputs, kernel = arrays((5, 4, 6, 32), (3, 3, 32, 32))
-    together = jax.jit(row_windows)(inputs, kernel)
-    alone = jnp.concatenate([jax.jit(row_windows)(inputs[i : i + 1], kernel) for i in range(5)])
-    assert_close(together, alone, tolerance=1e-6)
-
-
-@pytest.mark.parametrize("shape", [(3, 3, 32, 33), (3, 3, 16, 32), (5, 5, 32, 32), (1, 1, 32, 32)])
+@pytest.mark.parametrize("shape", [(3, 3, 32, 33), (3, 3, 16, 32), (5, 5, 32, 32)])
 def test_products_of_other_kernels_are_not_rounded_on_a_cpu(shape):
     inputs, kernel = arrays((2, 4, 4, shape[2]), shape)
     convolved = jax.jit(convolve, static_argnums=2)
@@ -206,19 +181,6 @@ def test_tiles_waste_little_of_the_board():
     assert [tile_side(length) for length in (2, 3, 4, 5, 6, 7, 8, 9, 11)] == [2, 3, 4, 5, 6, 4, 4, 3, 4]
 
 
-def test_a_loop_finds_the_kernel_transformed_already():
-    """XLA takes what does not change out of the body, so a search transforms each kernel once."""
-    inputs, kernel = arrays((2, 5, 5, 32), (3, 3, 32, 32))
-    looped = jax.jit(lambda inputs, kernel: lax.fori_loop(0, 3, lambda _, x: winograd(x, kernel), inputs))
-    text = looped.lower(inputs, kernel).compile().as_text()
-    transformed = "f32[49,1024]"  # 7 x 7 points, 32 x 32 channels
-    assert transformed in text.split("ENTRY")[1]
-    bodies = [part for part in text.split("\n\n") if "get-tuple-element" in part and "ENTRY" not in part]
-    made = [line for part in bodies for line in part.splitlines() if f"= {transformed}" in line]
-    assert made
-    assert all("get-tuple-element" in line or "bitcast" in line or "parameter" in line for line in made), made
-
-
 def test_an_update_transforms_each_kernel_once():
     """For every step of the unroll, forwards and backwards, and for all parts of the batch."""
     parts, kernel = arrays((2, 2, 5, 5, 32), (3, 3, 32, 32))
@@ -244,14 +206,6 @@ def test_the_formulation_follows_the_kernel_shape():
     assert cpu_formulation((5, 5, 64, 64)) is im2col
 
 
-def test_an_accelerator_gets_the_native_convolution(monkeypatch):
-    monkeypatch.setattr(jax, "devices", lambda: [SimpleNamespace(platform="gpu")])
-    inputs, kernel = arrays((2, 5, 5, 32), (3, 3, 32, 32))
-    text = str(jax.make_jaxpr(lambda *operands: convolve(*operands))(inputs, kernel))
-    assert "conv_general_dilated" in text
-    assert convolve(inputs.astype(jnp.bfloat16), kernel).dtype == jnp.bfloat16
-
-
 def test_a_cpu_beside_an_accelerator_gets_winograd_where_programs_are_traced_for_it(monkeypatch):
     """One jitted function, asked for either device: neither finds the other's trace."""
     find = jax.devices
@@ -263,47 +217,3 @@ def test_a_cpu_beside_an_accelerator_gets_winograd_where_programs_are_traced_for
         with jax.default_device(device):
             assert "conv_general_dilated" not in str(jitted.trace(inputs, kernel).jaxpr)
     assert "conv_general_dilated" in str(jitted.trace(inputs, kernel).jaxpr)
-
-
-def tower_loss(params, boards):
-    """Four residual blocks: 3x3 convolution, LayerNorm over channels, relu."""
-    for kernel, scale, bias in params:
-        hidden = jax.nn.standardize(convolve(boards, kernel), axis=-1) * scale + bias
-        boards = jax.nn.relu(boards + hidden)
-    return jnp.mean(boards**2)
-
-
-def tower_step(params, boards):
-    return jax.tree.map(lambda leaf, slope: leaf - 0.01 * slope, params, jax.grad(tower_loss)(params, boards))
-
-
-def seconds(function, *arguments):
-    start = time.perf_counter()
-    jax.block_until_ready(function(*arguments))
-    return time.perf_counter() - start
-
-
-@pytest.mark.slow
-def test_a_gradient_step_inside_a_scan_costs_at_most_1_3_of_one_outside():
-    steps = 4
-    boards, kernels = arrays((64, 9, 9, 32), (4, 3, 3, 32, 32))
-    params = [(kernel / 17, jnp.ones(32), jnp.zeros(32)) for kernel in kernels]
-    scanned = jax.jit(lambda params: lax.scan(lambda p, _: (tower_step(p, boards), None), params, None, steps)[0])
-    single = jax.jit(tower_step)
-
-    def outside(params):
-        for _ in range(steps):
-            params = single(params, boards)
-        return params
-
-    for inside_leaf, outside_leaf in zip(*map(jax.tree.leaves, (scanned(params), outside(params))), strict=True):
-        assert_close(inside_leaf, outside_leaf, 1e-3)
-    ratios = []
-    while len(ratios) < 2:  # once again where a noisy neighbour spoiled the medians
-        pairs = [(seconds(scanned, params), seconds(outside, params)) for _ in range(15)]
-        inside, out = np.median(pairs, axis=0) / steps
-        ratios.append(inside / out)
-        print(f"inside a scan {inside * 1e3:.2f} ms, outside {out * 1e3:.2f} ms, ratio {ratios[-1]:.2f}")
-        if ratios[-1] <= 1.3:
-            return
-    pytest.fail(f"A gradient step takes {min(ratios):.2f} times as long inside a scan as outside.")

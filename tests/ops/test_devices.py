@@ -13,32 +13,13 @@ from jax.sharding import NamedSharding, PartitionSpec
 from muzero_jax.ops import devices
 
 
-@pytest.mark.parametrize(
-    ("files", "quota"),
-    [
-        ({}, None),
-        ({"cpu.max": "max 100000\n"}, None),
-        ({"cpu.max": "150000 100000\n"}, 1.5),
-    ],
-)
-def test_cpu_quota_of_a_cgroup(tmp_path, files, quota):
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    assert devices._cgroup_cpu_quota(tmp_path) == quota
-
-
-def test_memory_left_in_a_cgroup_is_its_limit_less_its_use(tmp_path):
-    assert devices._cgroup_memory_free(tmp_path) is None
-    (tmp_path / "memory.max").write_text("1000\n")
-    (tmp_path / "memory.current").write_text("400\n")
-    assert devices._cgroup_memory_free(tmp_path) == 600
-    (tmp_path / "memory.max").write_text("max\n")
-    assert devices._cgroup_memory_free(tmp_path) is None
-
-
-def test_quota_below_one_core_still_leaves_a_core(monkeypatch):
-    monkeypatch.setattr(devices, "_cgroup_cpu_quota", lambda root: 0.5)
-    assert devices.usable_cores() == 1
+def test_a_containers_limits_count_where_there_are_any(tmp_path):
+    """Memory is its limit less its use."""
+    for quota, limit, cores, free in (("max", "max", None, None), ("150000", "1000", 1.5, 600)):
+        (tmp_path / "cpu.max").write_text(f"{quota} 100000\n")
+        (tmp_path / "memory.max").write_text(f"{limit}\n")
+        (tmp_path / "memory.current").write_text("400\n")
+        assert (devices._cgroup_cpu_quota(tmp_path), devices._cgroup_memory_free(tmp_path)) == (cores, free)
 
 
 def test_a_kind_of_device_that_is_not_there_is_one_line_and_the_cpu(capsys):
@@ -50,7 +31,8 @@ def test_a_kind_of_device_that_is_not_there_is_one_line_and_the_cpu(capsys):
 
 def test_importing_starts_no_backend_and_the_cpu_becomes_as_many_devices_as_asked():
     program = (
-        "import jax; from muzero_jax.ops.devices import configure_devices, describe_device;"
+        "import jax; import muzero_jax; muzero_jax.train\n"
+        "from muzero_jax.ops.devices import configure_devices, describe_device\n"
         "print(configure_devices(3), len(jax.devices()), describe_device())"
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
@@ -74,16 +56,8 @@ hardware_utils.has_visible_nvidia_gpu = lambda: False
 
 @pytest.mark.parametrize(
     ("machine", "platforms", "reason"),
-    [
-        (
-            BROKEN_PLUGIN,
-            "",
-            "Unable to initialize backend 'broken': Outdated driver found. Installed version: 535 (you",
-        ),
-        (BROKEN_PLUGIN, "broken", "Unable to initialize backend 'broken': Outdated driver found. Installed"),
-        (NO_NVIDIA_DEVICE, "cuda", "there is no device of JAX_PLATFORMS=cuda\n"),
-    ],
-    ids=["plugin found", "plugin named", "no NVIDIA device"],
+    [(BROKEN_PLUGIN, "", "Unable to initialize backend 'broken'"), (NO_NVIDIA_DEVICE, "cuda", "there is no device")],
+    ids=["broken plugin", "no NVIDIA device"],
 )
 def test_an_accelerator_that_does_not_start_is_one_line_and_as_many_cpu_devices_as_asked(machine, platforms, reason):
     program = machine + (
@@ -99,51 +73,11 @@ def test_an_accelerator_that_does_not_start_is_one_line_and_as_many_cpu_devices_
     assert result.stderr.count("\n") == 1
 
 
-def test_on_device_cpu_a_broken_accelerator_is_not_even_tried():
-    program = BROKEN_PLUGIN + (
-        "import jax; from muzero_jax.ops.devices import configure_devices\n"
-        "print(configure_devices(3, 'cpu'), jax.default_backend())"
-    )
-    environment = os.environ | {"JAX_PLATFORMS": "broken"}
-    result = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=120
-    )
-    assert (result.stdout, result.stderr) == ("3 cpu\n", "")
-
-
-def test_a_long_reason_is_cut_and_a_machine_where_nothing_starts_is_one_sentence(monkeypatch, capsys):
-    def fail():
-        raise RuntimeError("Unable to initialize\nbackend" + " again" * 1000)
-
-    started = jax.default_backend
-    outcomes = iter([fail, started, fail, fail])
-    monkeypatch.setattr(jax, "default_backend", lambda: next(outcomes)())
-    assert devices.configure_devices(2) == 2
-    line = capsys.readouterr().err
-    assert line.endswith(" again ...\n") and line.count("\n") == 1 and len(line) < 300
-    with pytest.raises(ValueError, match="^JAX cannot start, not even on the CPU: Unable to initialize backend again"):
-        devices.configure_devices(2)
-    assert capsys.readouterr().err == ""
-
-
-@pytest.mark.parametrize(
-    ("backend", "kind", "word"), [("METAL", "gpu", None), ("METAL", "tpu", "TPU"), ("gpu", "tpu", "TPU")]
-)
-def test_an_accelerator_by_a_plugins_own_name_is_a_gpu(backend, kind, word, monkeypatch, capsys):
-    monkeypatch.setattr(jax, "default_backend", lambda: backend)
-    assert devices.configure_devices(2, kind) == 2
-    said = f"JAX finds no {word} on this machine; the {backend.upper()} is used instead\n" if word else ""
-    assert capsys.readouterr().err == said
-
-
 @pytest.mark.parametrize(
     ("platform", "platform_version", "words"),
     [
         ("gpu", "PJRT C API\ncuda 12090", "2 x Some device (cuda)"),
-        ("gpu", "cuda 12020", "2 x Some device (cuda)"),
-        ("gpu", "PJRT C API\nrocm 60300", "2 x Some device (rocm)"),
         ("tpu", "PJRT C API\nTFRT TPU v4\nBuilt on Nov 1 2026", "2 x Some device (tpu)"),
-        ("gpu", "", "2 x Some device (gpu)"),
     ],
 )
 def test_an_accelerator_is_described_with_its_toolkit(monkeypatch, platform, platform_version, words):
@@ -153,27 +87,16 @@ def test_an_accelerator_is_described_with_its_toolkit(monkeypatch, platform, pla
     assert devices.describe_device(2) == words
 
 
-def refuse():
-    raise RuntimeError("UNIMPLEMENTED: MemoryStats")
-
-
-@pytest.mark.parametrize("tell", [refuse, lambda: None, dict])
-def test_a_device_that_tells_nothing_of_its_memory_is_no_error_anywhere(monkeypatch, tell):
-    device = SimpleNamespace(platform="METAL", memory_stats=tell)
-    assert devices.memory_stats(device) == {}
-    monkeypatch.setattr(jax, "devices", lambda: [device])
+@pytest.mark.parametrize(
+    ("told", "available", "kind"), [({"bytes_limit": 16 * 2**30}, 16 * 2**30, "small GPU"), (None, 1000, "large GPU")]
+)
+def test_a_device_that_counts_its_memory_is_believed_and_one_that_does_not_has_the_hosts(
+    monkeypatch, told, available, kind
+):
+    monkeypatch.setattr(jax, "devices", lambda: [SimpleNamespace(platform="METAL", memory_stats=lambda: told)])
     monkeypatch.setattr(devices, "_mem_available", lambda: 1000)
     monkeypatch.setattr(devices, "_cgroup_memory_free", lambda root: None)
-    assert devices.available_memory_bytes() == 1000
-    assert devices.kind() == "large GPU"
-
-
-def test_a_device_that_counts_its_memory_is_believed(monkeypatch):
-    counted = {"bytes_limit": 16 * 2**30, "peak_bytes_in_use": 5}
-    device = SimpleNamespace(platform="gpu", memory_stats=lambda: counted)
-    monkeypatch.setattr(jax, "devices", lambda: [device])
-    assert devices.available_memory_bytes() == 16 * 2**30
-    assert devices.kind() == "small GPU"
+    assert (devices.available_memory_bytes(), devices.kind()) == (available, kind)
 
 
 def test_devices_already_in_use_are_kept():
@@ -202,19 +125,11 @@ def test_mesh_splits_the_leading_axis_and_shard_map_sees_the_shares():
     assert jax.jit(total)(x).tolist() == [11.0, 22.0]
 
 
-@pytest.mark.parametrize(
-    ("flag", "value", "num_devices", "sentence"),
-    [
-        ("--optimiser.batch-size", 250, 4, "batch size 250 isn't divisible by 4 devices; use --optimiser.batch-size 248"
-         " or 252"),
-        ("--self-play.num-envs", 3, 8, "num envs 3 isn't divisible by 8 devices; use --self-play.num-envs 8"),
-    ],
-)  # fmt: skip
-def test_indivisible_sizes_are_refused_with_the_nearest_that_work(flag, value, num_devices, sentence):
-    with pytest.raises(ValueError) as error:
-        devices.check_divisible(flag, value, num_devices)
-    assert str(error.value) == sentence
-    devices.check_divisible(flag, num_devices * 3, num_devices)
+@pytest.mark.parametrize(("value", "num_devices", "nearest"), [(250, 4, "248 or 252"), (3, 8, "8")])
+def test_indivisible_sizes_are_refused_with_the_nearest_that_work(value, num_devices, nearest):
+    with pytest.raises(ValueError, match=f"--self-play.num-envs {nearest}$"):
+        devices.check_divisible("--self-play.num-envs", value, num_devices)
+    devices.check_divisible("--self-play.num-envs", num_devices * 3, num_devices)
 
 
 def test_host_memory_is_shared_equally_by_cpu_devices(monkeypatch):

@@ -10,26 +10,16 @@ import pytest
 from muzero_jax import algorithm as algorithms
 from muzero_jax.algorithm import learning
 from muzero_jax.games.environment import make_environment
-from muzero_jax.networks.model import make_model
-from muzero_jax.networks.value_transform import Support
 from muzero_jax.ops import micro_batches
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.config_groups import NetworkConfig, OptimiserConfig, SearchConfig
-
-
-@pytest.mark.parametrize(
-    "batch_size, largest, expected",
-    [(128, None, 128), (128, 1000, 128), (128, 128, 128), (128, 100, 64), (96, 33, 32), (7, 6, 1), (8, 1, 1)],
-)
-def test_a_part_is_the_largest_divisor_that_is_allowed(batch_size, largest, expected):
-    assert micro_batches.size(batch_size, largest=largest) == expected
+from tests.reference.models import make_network, random_params
 
 
 @pytest.mark.parametrize(
     "batch_size, cells, channels, expected",
     [
         (128, 42, 64, 32),  # 10.5 KiB a window: 36 fit into 384 KiB
-        (128, 81, 64, 16),
         (16, 42, 64, 16),  # fewer than would fit
         (128, 361, 64, 8),  # 4 would fit, but parts are no smaller than 8
         (127, 42, 64, 127),  # a prime number of windows: all rather than one by one
@@ -76,11 +66,6 @@ def test_the_mean_of_the_parts_is_that_of_the_batch(micro_batch):
     np.testing.assert_allclose(found[1], 2.5, rtol=1e-6)
 
 
-def test_parts_that_leave_windows_over_are_refused():
-    with pytest.raises(ValueError, match="parts of 4 without 2 rows left over"):
-        micro_batches.mean(lambda batch: batch, np.zeros((6, 2)), 4)
-
-
 def spied(model, asked):
     """`model`, whose inferences note how many positions they were asked about."""
 
@@ -99,8 +84,7 @@ def spied(model, asked):
 @pytest.fixture
 def tower():
     environment = make_environment("hex", board_size=3)
-    support, sizes = Support(-1.0, 1.0, 3), {"width": 4, "num_blocks": 1}
-    model = make_model(environment, support, kind="tower", activation="relu", compute_dtype="float32", **sizes)
+    model = make_network("tower", environment, width=4)
     assert model.layer_bytes == 4 * 4 * 9
     return environment, model._replace(layer_bytes=micro_batches.INFERENCE_BYTES // 9)  # so that 9 positions fit
 
@@ -111,8 +95,8 @@ def test_a_tower_asked_in_parts_that_the_cache_holds_answers_the_same(monkeypatc
     environment, model = tower
     asked = []
     in_parts = micro_batches.for_inference(spied(model, asked))
-    init_key, observation_key, embedding_key = jax.random.split(jax.random.key(0), 3)
-    params = jax.tree.map(lambda x: x + 0.1, model.init(init_key))  # heads start at zero
+    observation_key, embedding_key = jax.random.split(jax.random.key(0))
+    params = random_params(model)
     observation = jax.random.bernoulli(observation_key, 0.5, (24, *environment.observation_shape))
     embedding = jax.random.uniform(embedding_key, (24, 3, 3, 4))
     actions = jnp.arange(24) % environment.num_actions

@@ -1,4 +1,4 @@
-"""A model whose unroll is three lines of NumPy, and the record of a game on a 3x3 board with a pass, to test with."""
+"""Models to test with: the smallest networks, one whose unroll is three lines of NumPy, and a board with a pass."""
 
 from functools import partial
 
@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from muzero_jax.networks import value_transform
+from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.types import Board, Environment, Model, NetworkOutput, Symmetries
 
@@ -29,6 +30,21 @@ BOARD = Environment(
     ),
 )
 """Actions 0 to 8 are cells, 9 is a pass."""
+
+
+BOARD_GAME = Support(-1.0, 1.0, 3)
+
+
+def make_network(kind, environment=BOARD, support=BOARD_GAME, *, width=8, num_blocks=1, **changes) -> Model:
+    """A network as small as tests need."""
+    usual = {"activation": "relu", "compute_dtype": "float32"}
+    return make_model(environment, support, kind=kind, width=width, num_blocks=num_blocks, **(usual | changes))
+
+
+def random_params(model: Model):
+    """Parameters with opinions, as fresh heads say nothing; drawn by NumPy, because a network's own compile longer."""
+    generator, shapes = np.random.default_rng(0), jax.eval_shape(model.init, jax.random.key(0))
+    return jax.tree.map(lambda x: jnp.asarray(generator.normal(scale=0.3, size=x.shape), x.dtype), shapes)
 
 
 def make_tanh_model(observation_size=2, embedding_size=4, num_actions=3):

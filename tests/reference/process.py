@@ -6,8 +6,6 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-import jax
-
 from muzero_jax.run import metrics
 from muzero_jax.storage import config as configs
 from tests.reference import tiny_run
@@ -15,14 +13,6 @@ from tests.reference import tiny_run
 VARYING = "time/", "eval/"
 ROOT = Path(__file__).parent.parent.parent
 FLAGS = "--device cpu --devices 2 --no-tensorboard --checkpoint-minutes".split()
-IN_TERMINAL = (
-    "import fcntl, os, signal, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); "
-    "signal.signal(signal.SIGHUP, signal.SIG_DFL); os.execv(sys.argv[1], sys.argv[1:])"
-)
-"""A program that makes its standard input the terminal of its session, and goes on as another.
-
-It hears when that terminal closes, also where the tests themselves run under `nohup`.
-"""
 
 
 def begin(run_dir, **changes):
@@ -31,26 +21,15 @@ def begin(run_dir, **changes):
     configs.save(replace(tiny_run.CONFIG, **changes), run_dir)
 
 
-def start(run_dir, *, terminal=None, cache=None, checkpoint_minutes=1e-9):
-    """Begins the run, or goes on with it; its output is a pipe, or a terminal that closes with its other end.
+def start(run_dir, *, cache, checkpoint_minutes=1e-9):
+    """Begins the run, or goes on with it; by default it saves after every chunk. Its output is a pipe.
 
-    By default it saves after every chunk.
-
-    Programs that this test process has compiled come from its folder of them, or from `cache`.
+    Its programs are kept in the folder `cache`.
     """
-    environment = os.environ | {
-        "JAX_COMPILATION_CACHE_DIR": str(cache or jax.config.jax_compilation_cache_dir),
-        "PYTHONUNBUFFERED": "1",
-    }
+    environment = os.environ | {"JAX_COMPILATION_CACHE_DIR": str(cache), "PYTHONUNBUFFERED": "1"}
     words = [sys.executable, str(ROOT / "experiments" / "train.py"), "--resume", "--run-dir", str(run_dir)]
     words += [*FLAGS, str(checkpoint_minutes)]
-    if terminal is None:
-        ends = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    else:
-        words, ends = (
-            [sys.executable, "-c", IN_TERMINAL, *words],
-            dict.fromkeys(("stdin", "stdout", "stderr"), terminal),
-        )
+    ends = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     return subprocess.Popen(words, env=environment, cwd=ROOT, start_new_session=True, text=True, **ends)
 
 

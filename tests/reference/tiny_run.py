@@ -107,6 +107,12 @@ def on_host(tree):
     return jax.tree.map(copy, tree)
 
 
+def on_devices(state, abstract=None):
+    """A state that `on_host` copied, as a program takes it: lying as `abstract` says, by default as the tiny run's."""
+    state = state._replace(seed_key=jax.random.wrap_key_data(jax.numpy.asarray(state.seed_key)))
+    return jax.tree.map(lambda x, like: jax.device_put(x, like.sharding), state, abstract or abstract_state())
+
+
 def assert_same(one, other):
     """Bit for bit, in every leaf."""
     one, other = (jax.tree_util.tree_leaves_with_path(on_host(tree)) for tree in (one, other))

@@ -6,11 +6,18 @@ import pytest
 
 from muzero_jax.apps.commands import parser, train
 from muzero_jax.apps.commands.command_line import report_errors
-from muzero_jax.apps.evaluation.arena import Arena
 from muzero_jax.run import compilation_cache
 from muzero_jax.run.session import Session
 from muzero_jax.storage.config import Config
-from tests.run.conftest import DRAWN
+from tests.run.conftest import draw_matches
+
+TINY = (
+    "--devices 2 --network.width 8 --search.num-simulations 2 --search.max-num-considered-actions 2 "
+    "--self-play.num-envs 4 --self-play.rollout-length 4 --replay.replay-length 16 --replay.min-frames 4 "
+    "--targets.unroll-steps 1 --targets.td-steps 2 --optimiser.batch-size 4 --optimiser.updates-per-iteration 1 "
+    "--evaluation.num-simulations 2 --no-tensorboard"
+).split()
+"""Flags of a run that is small in every way."""
 
 
 def command(*arguments):
@@ -25,9 +32,8 @@ def settled(*arguments):
 
 @contextmanager
 def quiet():
-    """While this lasts, runs enable no compilation cache, and every match is drawn without being played."""
+    """While this lasts, runs enable no compilation cache, and no match is played."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(compilation_cache, "enable", lambda: None)
-        patch.setattr(Arena, "play", lambda *arguments, **keywords: DRAWN)
-        patch.setattr(Arena, "compile", lambda *arguments, **keywords: None)
+        draw_matches(patch)
         yield

@@ -1,5 +1,6 @@
 """Runs of the tiny program through `start.train`, without compiling anything and without playing a match."""
 
+import signal
 from dataclasses import replace
 
 import jax
@@ -19,6 +20,13 @@ from tests.reference.programs import compiled_before
 from tests.reference.tiny_run import CONFIG, on_host
 
 DRAWN = {"wins": 1, "draws": 2, "losses": 1, "games": 4, "score": 0.5, "ci95": [0.2, 0.8]}
+
+
+def draw_matches(patch):
+    """Every match of a run is drawn without being played; its curves, which take long to draw, are an empty file."""
+    patch.setattr(Arena, "play", lambda *arguments, **keywords: DRAWN)
+    patch.setattr(Arena, "compile", lambda *arguments, **keywords: None)
+    patch.setattr(charts, "plot_curves", lambda run_dir: (run_dir / CURVES).touch())
 
 
 class Replaced:
@@ -43,6 +51,24 @@ def unbroken():
     return states
 
 
+def happening_in_chunk(number, event):
+    """The program; `event` is called while its chunk `number` runs."""
+    calls = []
+
+    def chunk(state, progress):
+        calls.append(None)
+        if len(calls) == number:
+            event()
+        return tiny_run.program()(state, progress)
+
+    return chunk
+
+
+def signalled_in_chunk(number, signum=signal.SIGINT):
+    """The program; the process gets a signal, by default a Ctrl-C, while chunk `number` runs."""
+    return happening_in_chunk(number, lambda: signal.raise_signal(signum))
+
+
 def saved_state(run_dir):
     """The newest checkpoint of a run as (iteration, state)."""
     return tiny_run.restore_latest(run_dir / "checkpoints")
@@ -50,14 +76,9 @@ def saved_state(run_dir):
 
 @pytest.fixture
 def session(monkeypatch, tmp_path):
-    """Runs `start.train` in `tmp_path/run`; `program` replaces the compiled one.
-
-    Curves are an empty file: drawing them takes longer than the runs, and `test_metrics` draws a run's records.
-    """
+    """Runs `start.train` in `tmp_path/run`; `program` replaces the compiled one."""
     make_init, shared, whole_program = program.make_init, tiny_run.make_init(), tiny_run.program()
-    monkeypatch.setattr(Arena, "play", lambda *arguments, **keywords: DRAWN)
-    monkeypatch.setattr(Arena, "compile", lambda *arguments, **keywords: None)
-    monkeypatch.setattr(charts, "plot_curves", lambda run_dir: (run_dir / CURVES).touch())
+    draw_matches(monkeypatch)
 
     def init_of(algorithm, *others):
         """The shared one for the tiny run's own network, which is the only one with an embedding of width 16."""

@@ -117,13 +117,3 @@ def test_a_resumed_run_gets_the_shares_that_an_unbroken_one_gets(given, timed, u
     timed(minutes=None, resume=True, **given)
     assert timed.asked == pytest.approx([0, 2 / 8, 4 / 8, 6 / 8])
     assert_same(saved_state(timed.directory)[1], unbroken[8])
-
-
-def test_a_match_that_cannot_be_compiled_ends_the_run_with_its_reason(timed, monkeypatch):
-    def fail(*arguments, **keywords):
-        raise ValueError("no such match")
-
-    monkeypatch.setattr(Arena, "compile", fail)
-    with pytest.raises(ValueError, match="no such match"):
-        timed()
-    assert saved_state(timed.directory)[0] == 20  # nothing that was learned is lost

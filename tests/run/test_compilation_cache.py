@@ -3,9 +3,7 @@
 from importlib.metadata import version
 
 import jax
-import jax.numpy as jnp
 import pytest
-from jax._src import monitoring
 from jax.experimental.compilation_cache import compilation_cache as jax_cache
 
 from muzero_jax.run import compilation_cache
@@ -40,20 +38,3 @@ def test_a_folder_that_jax_was_given_stays_and_gets_no_limit(tmp_path):
     before = jax.config.jax_compilation_cache_max_size
     assert compilation_cache.enable() == tmp_path / "mine"
     assert jax.config.jax_compilation_cache_max_size == before != compilation_cache.MOST_BYTES
-
-
-def test_a_folder_that_cannot_be_made_is_one_line_and_no_end(users_folder, capsys):
-    users_folder.write_text("a file")
-    assert compilation_cache.enable() is None
-    assert jax.config.jax_compilation_cache_dir is None and "cannot be kept" in capsys.readouterr().err
-
-
-def test_a_program_that_was_compiled_once_is_not_compiled_again(monkeypatch):
-    monkeypatch.setattr(compilation_cache, "SHORTEST_SECONDS", 0.0)
-    compilation_cache.enable()
-    jax_cache.reset_cache()
-    hits = []
-    monitoring.register_event_listener(lambda event, **_: hits.append(event) if event.endswith("cache_hits") else None)
-    for found in (0, 1):
-        jax.jit(lambda x: jnp.sort(x) @ x)(jnp.ones(50)).block_until_ready()
-        assert min(len(hits), 1) == found

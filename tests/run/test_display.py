@@ -3,8 +3,6 @@
 import io
 import sys
 
-import pytest
-
 from muzero_jax.run import display
 from muzero_jax.run.display import ProgressDisplay
 
@@ -24,14 +22,6 @@ RECORD = {
 }
 
 
-@pytest.fixture
-def now(monkeypatch):
-    """The seconds of the display's clock, in a list of one."""
-    now = [0.0]
-    monkeypatch.setattr(display.time, "monotonic", lambda: now[0])
-    return now
-
-
 def test_away_from_a_terminal_a_record_is_a_line(monkeypatch):
     """With the time left at the pace so far; a single-player game has its return beside random play's."""
     monkeypatch.setattr(display, "LINE_SECONDS", 0.0)
@@ -49,19 +39,6 @@ def test_away_from_a_terminal_a_record_is_a_line(monkeypatch):
     ]
 
 
-def test_lines_are_seconds_apart_unless_one_tells_an_evaluation(now):
-    """Its line says all that is known of its iteration, and the last line always comes."""
-    lines = []
-    with ProgressDisplay(lines.append) as shown:
-        for seconds in range(8):
-            now[0] = seconds
-            shown.update({"iteration": seconds, "time/minutes": 0.0, "train/loss": 1.5})
-            if seconds == 3:
-                shown.update({"iteration": seconds, "time/minutes": 0.0, "eval/random": 0.5})
-    assert [line.split(" | ")[0] for line in lines] == ["iteration 0", "iteration 3", "iteration 7"]
-    assert lines[1] == "iteration 3 | loss total 1.500 | score against random 50% | time 0:00"
-
-
 def test_a_loss_that_jumps_is_marked_and_the_usual_noise_is_not(monkeypatch):
     monkeypatch.setattr(display, "LINE_SECONDS", 0.0)
     lines = []
@@ -71,8 +48,9 @@ def test_a_loss_that_jumps_is_marked_and_the_usual_noise_is_not(monkeypatch):
     assert ["JUMPED by 46%" in line for line in lines] == [False, False, False, True, False]
 
 
-def test_on_a_terminal_progress_is_a_table_that_remembers_evaluations_and_is_drawn_seldom(monkeypatch, now):
-    terminal = io.StringIO()
+def test_on_a_terminal_progress_is_a_table_that_remembers_evaluations_and_is_drawn_seldom(monkeypatch):
+    terminal, now = io.StringIO(), [0.0]
+    monkeypatch.setattr(display.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(terminal, "isatty", lambda: True, raising=False)
     monkeypatch.setattr(sys, "stdout", terminal)
     with ProgressDisplay() as shown:

@@ -117,9 +117,10 @@ def test_a_towers_search_by_hand(monkeypatch, platform, compute_dtype):
     """
     algorithm, params = tower(compute_dtype)
     search = algorithm.search(5)
-    states = jax.vmap(algorithm.environment.init)(jax.random.split(jax.random.key(0), 2))
+    keys = jax.random.split(jax.random.key(0), 2)
+    roots = jax.eval_shape(lambda: algorithm.environment.roots(jax.vmap(algorithm.environment.init)(keys)))
     monkeypatch.setattr(jax, "devices", lambda: [SimpleNamespace(platform=platform)])
-    found = traced(search, params, jax.random.key(0), algorithm.environment.roots(states))
+    found = traced(search, params, jax.random.key(0), roots)
     first, layer = 2 * 9 * 9 * 4 * 32, 2 * 9 * 9 * 32 * 32
     prediction = 3 * layer + 2 * 9 * 32 * 8 + 2 * (9 * 8) * (10 + 3)
     initial, recurrent = first + 2 * layer + prediction, 3 * layer + 2 * 9 * 32 * 4 + 2 * (9 * 4) * 3 + prediction

@@ -1,9 +1,5 @@
 """The memory plan against sums worked by hand and one compiled program."""
 
-import re
-import resource
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import jax
@@ -11,15 +7,9 @@ import jax.numpy as jnp
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
-from muzero_jax import presets
-from muzero_jax.run import memory, program
-from muzero_jax.run.compiled import compile_agent
+from muzero_jax.run import memory
 from muzero_jax.run.memory import Plan
-from muzero_jax.run.session import Session
-from muzero_jax.storage import run_directory
 from tests.reference import tiny_run
-from tests.reference.programs import compiled_before
-from tests.reference.tiny_run import CONFIG
 
 FRAME = 3 + 2 + 4 * 4 + 9 * 4 + 2
 """Bytes of a stored frame of tic-tac-toe: 18 bools are 3 and 9 are 2; 3 floats and an int, 9 floats, two bools."""
@@ -41,22 +31,13 @@ def test_the_plan_is_the_state_and_what_xla_says_that_the_program_needs_besides(
     assert copy == plan.total - 123 == sum(plan.parts.values()) - 123
 
 
+@pytest.mark.usefixtures("unbroken")  # which compiles the program
 def test_a_real_program_takes_the_planned_state_as_its_argument_and_gives_it_back_in_place():
     plan, account = make_plan(tiny_run.program()), tiny_run.program().memory_analysis()
     state = plan.total - plan.parts["program"]
     assert abs(state - account.argument_size_in_bytes) < 64  # a few counters and the key
     assert plan.parts["program"] >= account.temp_size_in_bytes > 0
     assert plan.parts["program"] < account.temp_size_in_bytes + state / 2  # results are metrics; the state is reused
-
-
-def test_a_run_on_a_cpu_plans_the_copy_that_a_save_holds_and_says_what_it_needs(monkeypatch):
-    ready = compiled_before(tiny_run.program)
-    monkeypatch.setattr(program, "make_chunk", lambda *arguments, **options: ready)
-    said = []
-    run = compile_agent(CONFIG, tiny_run.algorithm(), tiny_run.mesh(), Session(verbose=True), said.append)
-    assert memory.SAVING in run.plan.parts
-    assert said[0].startswith("compiling") and re.match("memory .* per device", said[2]) and len(said) == 3
-    assert {line.split("  ")[0] for line in said[1].splitlines()} == set(run.plan.parts)
 
 
 def test_of_arrays_that_devices_share_one_devices_part_counts():
@@ -85,33 +66,3 @@ def test_a_run_that_cannot_fit_is_refused_with_the_flags_that_lower_its_largest_
     plan.check(None)
     with pytest.raises(ValueError, match=f"lower {flag}$"):
         plan.check(plan.total - 1)
-
-
-# --- the peak ---------------------------------------------------------------------------------------------------------
-
-
-def test_cpu_devices_share_the_peak_of_the_process(monkeypatch):
-    """Which Linux tells in KiB."""
-    with monkeypatch.context() as linux:
-        linux.setattr(sys, "platform", "linux")
-        linux.setattr(resource, "getrusage", lambda who: SimpleNamespace(ru_maxrss=2048))
-        peak = memory.peak(jax.devices()[:2])
-    assert peak == 1024 * 1024
-
-
-@pytest.mark.parametrize(("counts", "peak"), [((5, 7), 7), ((5, None), 5), ((None, None), None)])
-def test_an_accelerator_counts_for_itself_if_it_can(counts, peak):
-    told = [{} if count is None else {"peak_bytes_in_use": count} for count in counts]
-    devices = [SimpleNamespace(platform="gpu", memory_stats=lambda stats=stats: stats) for stats in told]
-    assert memory.peak(devices) == peak
-
-
-@pytest.mark.slow
-def test_a_whole_run_holds_about_what_was_planned_and_what_its_process_holds(tmp_path):
-    """Compiling, and the libraries, take some 800 MiB on a CPU."""
-    iterations = presets.tic_tac_toe().iterations_to_learn + 60
-    flags = f"--env tic_tac_toe --devices 2 --minutes 5 --max-iterations {iterations} --checkpoint-minutes 0.05"
-    command = [sys.executable, "-m", "muzero_jax", "train", *flags.split(), "--evaluation.interval-minutes", "0.25"]
-    subprocess.run([*command, "--run-dir", str(tmp_path / "run")], check=True, capture_output=True)
-    found = run_directory.read_summary(tmp_path / "run")["memory"]
-    assert found["planned"] < found["peak"] < found["planned"] + 2**30

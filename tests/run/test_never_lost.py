@@ -8,45 +8,30 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
 from muzero_jax.apps import start
 from muzero_jax.apps.evaluation import progress
 from muzero_jax.apps.evaluation.arena import Arena
-from muzero_jax.run import metrics, run
+from muzero_jax.run import run
 from muzero_jax.run.interrupt import Interrupt, Stopped
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
-from tests.reference import process, tiny_run
+from tests.reference import process
 from tests.reference.tiny_run import CONFIG, assert_same
-from tests.run.conftest import saved_state
+from tests.run.conftest import DRAWN, happening_in_chunk, saved_state, signalled_in_chunk
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:coroutine .* was never awaited", "ignore::pytest.PytestUnraisableExceptionWarning"
 )
 slow = partial(pytest.param, marks=pytest.mark.slow)  # for what differs little from another case
 EVALUATED = replace(CONFIG.evaluation, interval_minutes=1e-9)  # after every chunk
-
-
-def happening_in_chunk(number, event):
-    """The program; `event` is called while its chunk `number` runs."""
-    calls = []
-
-    def program(state, progress):
-        calls.append(None)
-        if len(calls) == number:
-            event()
-        return tiny_run.program()(state, progress)
-
-    return program
-
-
-def stopped_by(signum):
-    return happening_in_chunk(2, lambda: signal.raise_signal(signum))
 
 
 def assert_goes_on(session, unbroken, **changes):
@@ -62,7 +47,7 @@ def assert_goes_on(session, unbroken, **changes):
 @pytest.mark.parametrize("signum", [signal.SIGTERM, slow(signal.SIGHUP)])
 def test_a_system_that_asks_for_the_end_gets_a_saved_run(signum, session, unbroken):
     before = signal.getsignal(signum)
-    result = session(stopped_by(signum), max_iterations=8)
+    result = session(signalled_in_chunk(2, signum), max_iterations=8)
     assert result.interrupted and result.by_system and not result.summary["finished"]
     assert checkpoint_steps(session.directory / "checkpoints")[-1] == 4
     assert signal.getsignal(signum) is before
@@ -97,6 +82,7 @@ def test_a_signal_in_the_final_matches_ends_them_and_they_can_be_played_later(se
     assert not run_directory.has_ended(session.directory)
     assert_goes_on(session, unbroken)
     assert run_directory.has_ended(session.directory)
+    assert run_directory.read_summary(session.directory)["strength"] == {"random": DRAWN}
 
 
 def test_what_nohup_ignores_stays_ignored_and_signals_that_come_together_are_one_request():
@@ -114,57 +100,45 @@ def test_what_nohup_ignores_stays_ignored_and_signals_that_come_together_are_one
         signal.signal(signal.SIGHUP, before)
 
 
+IN_TERMINAL = """
+import signal, time
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` may have ignored it
+from muzero_jax.run.interrupt import Interrupt
+with Interrupt() as asked:
+    print("training", flush=True)
+    while not asked.requested:
+        time.sleep(0.01)
+    print("saving", flush=True)
+"""
+
+
+def test_what_is_said_to_a_terminal_that_was_closed_goes_nowhere():
+    """Else to write there would be an error, and the run that closed with it not be saved."""
+    ours, its = os.openpty()
+    with subprocess.Popen([sys.executable, "-c", IN_TERMINAL], stdout=its, stderr=its) as process:
+        os.close(its)
+        assert os.read(ours, 100).startswith(b"training")
+        os.close(ours)
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(30) == 0
+
+
 # --- a full disk ------------------------------------------------------------------------------------------------------
 
 
-class Limit:
-    """A file-size limit of 0 in place of a disk: every write of a byte fails."""
+@pytest.fixture
+def disk():
+    """A file-size limit of 0 instead of a full disk: every write of a byte fails."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 
-    def __init__(self, folder):
-        del folder
-        self._before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    def fill():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
 
-    def fill(self):
-        resource.setrlimit(resource.RLIMIT_FSIZE, (0, self._before[1]))
+    def free():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
-    def free(self):
-        resource.setrlimit(resource.RLIMIT_FSIZE, self._before)
-
-    close = free
-
-
-class SmallDisk:
-    """A file system of 4 MiB in memory."""
-
-    def __init__(self, folder):
-        self._folder, self._filler = folder, folder / "filler"
-        folder.mkdir()
-        mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], capture_output=True)
-        if mounted.returncode:
-            pytest.skip("mounts are refused here")
-
-    def fill(self):
-        with self._filler.open("wb", buffering=0) as file:
-            try:
-                while file.write(bytes(1 << 12)):
-                    pass
-            except OSError:
-                pass
-
-    def free(self):
-        self._filler.unlink(missing_ok=True)
-
-    def close(self):
-        subprocess.run(["umount", self._folder], check=True)
-
-
-@pytest.fixture(params=[Limit, slow(SmallDisk)])
-def disk(request, tmp_path, session):
-    """A disk that can be full, on which `session` runs."""
-    disk = request.param(tmp_path / "run")
-    yield disk
-    disk.free()
-    disk.close()
+    yield SimpleNamespace(fill=fill, free=free)
+    free()
 
 
 @pytest.mark.parametrize(
@@ -208,12 +182,12 @@ def test_a_full_disk_is_one_sentence_and_the_newest_good_checkpoint_stays(
     assert_goes_on(session, unbroken, evaluation=EVALUATED)
 
 
-# --- kill -9 and a closed terminal ------------------------------------------------------------------------------------
+# --- kill -9 ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_run_that_was_killed_before_its_first_save_ended_begins_again(session, unbroken):
     """But one whose checkpoints were there and are gone is refused, for it would lose its records."""
-    session(stopped_by(signal.SIGTERM), max_iterations=8)
+    session(signalled_in_chunk(2, signal.SIGTERM), max_iterations=8)
     shutil.rmtree(session.directory / "checkpoints")
     with pytest.raises(ValueError, match="no checkpoint to continue from; --overwrite"):
         session(max_iterations=8, resume=True)
@@ -230,20 +204,5 @@ def test_totals_go_on_from_the_checkpoint_though_the_evaluation_after_it_failed(
     with monkeypatch.context() as matches, pytest.raises(RuntimeError, match="killed"):
         matches.setattr(Arena, "play", killed)
         session(max_iterations=8, evaluation=EVALUATED)
+    assert checkpoint_steps(session.directory / "checkpoints")[-1] == 2, "it is saved before it is evaluated"
     assert_goes_on(session, unbroken)
-
-
-@pytest.mark.slow
-def test_a_terminal_that_is_closed_ends_a_run_that_is_saved(session):
-    """What it says then goes nowhere, and that is no error."""
-    process.begin(session.directory)
-    ours, its = os.openpty()
-    with process.start(session.directory, terminal=its) as run:
-        os.close(its)
-        while len(metrics.read_records(session.directory)) < 2:
-            assert run.poll() is None, "the run ended too early"
-            time.sleep(0.01)
-        os.close(ours)
-        assert run.wait(100) == 0
-    newest = metrics.read_records(session.directory)[-1]["iteration"]
-    assert checkpoint_steps(session.directory / "checkpoints")[-1] == newest

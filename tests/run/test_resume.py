@@ -12,7 +12,6 @@ import jax
 import numpy as np
 import pytest
 
-from muzero_jax.apps.evaluation.arena import Arena
 from muzero_jax.apps.evaluation.progress import Ladder
 from muzero_jax.ops import devices
 from muzero_jax.run import accounting, memory, metrics, run
@@ -22,7 +21,7 @@ from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG, assert_same
-from tests.run.conftest import DRAWN, saved_state
+from tests.run.conftest import DRAWN, saved_state, signalled_in_chunk
 
 # --- bit for bit ------------------------------------------------------------------------------------------------------
 
@@ -62,7 +61,7 @@ def test_the_summary_says_where_a_run_was_made_and_sets_the_memory_held_beside_t
 
 def test_a_run_is_evaluated_after_equal_parts_of_its_budget_also_when_it_is_resumed(session):
     evaluation = replace(CONFIG.evaluation, parts=3)
-    assert session(interrupted_in_chunk(3), max_iterations=12, evaluation=evaluation).interrupted
+    assert session(signalled_in_chunk(3), max_iterations=12, evaluation=evaluation).interrupted
     resumed = session(max_iterations=12, evaluation=evaluation, resume=True)
     assert list(resumed.summary["elo"]) == ["0", "4", "8", "12"]
 
@@ -99,42 +98,19 @@ def test_flags_that_do_not_fit_the_checkpoint_leave_the_run_as_it_was(session, u
 # --- Ctrl-C -----------------------------------------------------------------------------------------------------------
 
 
-def interrupted_in_chunk(number):
-    """The program, with a Ctrl-C while chunk `number` runs."""
-    calls = []
-
-    def program(state, progress):
-        calls.append(None)
-        if len(calls) == number:
-            signal.raise_signal(signal.SIGINT)
-        return tiny_run.program()(state, progress)
-
-    return program
-
-
 def test_ctrl_c_finishes_the_chunk_and_saves(session, unbroken):
-    before = signal.getsignal(signal.SIGINT)
-    result = session(interrupted_in_chunk(2), max_iterations=8)
+    before, evaluation = signal.getsignal(signal.SIGINT), replace(CONFIG.evaluation, interval_minutes=1e-9)
+    result = session(signalled_in_chunk(2), max_iterations=8, evaluation=evaluation)
     assert signal.getsignal(signal.SIGINT) is before
     assert result.interrupted and not result.by_system and not result.summary["finished"]
     assert result.summary == json.loads((session.directory / "summary.json").read_text())
     assert result.summary["totals"]["frames"] == 128
+    evaluated = [record["iteration"] for record in metrics.read_records(session.directory) if "eval/random" in record]
+    assert 4 not in evaluated, "who asks for a stop waits for no match"
     assert (session.directory / "curves.png").exists()
     assert checkpoint_steps(session.directory / "checkpoints")[-1] == 4
-    session(max_iterations=8, resume=True)
+    session(max_iterations=8, resume=True, evaluation=evaluation)
     assert_same(saved_state(session.directory)[1], unbroken[8])
-
-
-def test_ctrl_c_in_the_final_matches_loses_nothing_and_they_can_be_played_later(session, monkeypatch):
-    def interrupt(*arguments, **keywords):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as matches, pytest.raises(KeyboardInterrupt):
-        matches.setattr(Arena, "play", interrupt)
-        session(max_iterations=4)
-    assert not json.loads((session.directory / "summary.json").read_text())["finished"]
-    summary = session(max_iterations=4, resume=True).summary
-    assert summary["finished"] and summary["strength"] == {"random": DRAWN}
 
 
 def test_a_second_ctrl_c_stops_at_once():

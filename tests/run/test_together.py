@@ -11,12 +11,9 @@ import pytest
 
 from muzero_jax import algorithm as algorithms
 from muzero_jax.agent import load_agent
-from muzero_jax.apps import start
-from muzero_jax.apps.evaluation.arena import Arena
-from muzero_jax.apps.start import Ready
 from muzero_jax.apps.study import population, together
 from muzero_jax.ops import devices
-from muzero_jax.run import charts, metrics, program
+from muzero_jax.run import metrics, program
 from muzero_jax.run.runner import Planned
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
@@ -24,7 +21,7 @@ from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import names
 from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG, assert_same
-from tests.run.conftest import DRAWN
+from tests.run.conftest import draw_matches
 
 RATES = 1e-3, 4e-3
 LIGHT = configs.with_values(CONFIG, {"targets.unroll_steps": 1, "replay.symmetries": False})
@@ -115,9 +112,7 @@ def test_devices_first_get_members_and_then_share_games(members, available, game
 @pytest.fixture
 def session(monkeypatch, tmp_path, compiled):
     """Trains the agents in `tmp_path`, without compiling anything; `event(calls)` happens before each chunk."""
-    monkeypatch.setattr(Arena, "play", lambda *arguments, **keywords: DRAWN)
-    monkeypatch.setattr(Arena, "compile", lambda *arguments, **keywords: None)
-    monkeypatch.setattr(charts, "plot_curves", lambda run_dir: (run_dir / metrics.CURVES).touch())
+    draw_matches(monkeypatch)
 
     def run(event=lambda calls: None, resume=False, **changes):
         calls = []
@@ -179,13 +174,3 @@ def test_one_that_diverges_leaves_the_other_as_it_is_and_the_clock_of_all_goes_o
     assert minutes[0] > minutes[1]
     session(resume=True, max_iterations=10)
     assert metrics.read_records(tmp_path / "seed0")[-1]["time/minutes"] > minutes[0]
-
-
-def test_agents_that_were_trained_together_are_not_continued_otherwise(session, tmp_path):
-    session(max_iterations=4)
-    ready = Ready(MEMBERS[1], tmp_path / "seed1", tiny_run.mesh(), tiny_run.algorithm())
-    with pytest.raises(ValueError, match="together"):
-        start.train(ready, replace(tiny_run.SESSION, resume=True), lambda line: None)
-    (tmp_path / "seed1" / "together.json").unlink()
-    with pytest.raises(ValueError, match="leave out --together"):
-        session(resume=True, max_iterations=8)

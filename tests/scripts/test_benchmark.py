@@ -18,21 +18,16 @@ from scripts.benchmarks.python_tree import PythonTree
 from scripts.benchmarks.timing import Effort, Variant
 from tests.apps.commands.test_pages import complaint
 from tests.reference import tiny_run
+from tests.reference.models import random_params
 
 NETWORK = NetworkConfig(kind="mlp", width=8, num_blocks=0, num_bins=3, compute_dtype="float32")
 TINY = programs.learning(programs.playing("tic_tac_toe", NETWORK, 4, 2, rollout_length=2), 4, 1, unroll_steps=1)
 ONCE = Effort(rounds=2, seconds=0.0)
 
 
-def noise_params(model):
-    """Drawn by NumPy, because compiling a network's own initialisation takes seconds."""
-    generator, shapes = np.random.default_rng(0), jax.eval_shape(model.init, jax.random.key(0))
-    return jax.tree.map(lambda leaf: 0.3 * generator.standard_normal(leaf.shape, np.float32), shapes)
-
-
 @pytest.fixture(autouse=True)
 def quick_params(monkeypatch):
-    monkeypatch.setattr(programs, "noisy_params", noise_params)
+    monkeypatch.setattr(programs, "noisy_params", random_params)
     monkeypatch.setattr(timing, "PAUSE_SECONDS", 0.0)
 
 
@@ -204,7 +199,7 @@ def test_a_search_call_searches_every_position_and_the_bare_network_is_asked_onc
 def test_the_baselines_network_is_ours_with_xlas_convolutions():
     config = replace(TINY, env="hex", board_size=3, network=replace(NETWORK, kind="tower", num_blocks=1))
     model = algorithms.make(config).model
-    params, observation = noise_params(model), np.ones((4, 3, 3, 4), bool)
+    params, observation = random_params(model), np.ones((4, 3, 3, 4), bool)
     calls = [jax.jit(m.initial_inference) for m in (model, programs.with_xla_convolutions(model))]
     texts = [call.lower(params, observation).as_text() for call in calls]
     assert ["convolution" in text for text in texts] == [False, True]
@@ -215,7 +210,7 @@ def test_the_baselines_network_is_ours_with_xlas_convolutions():
 def test_the_python_tree_is_our_puct_tree_visit_for_visit():
     config = programs.searching(programs.playing("tic_tac_toe", NETWORK, 6, 24), policy="puct")
     algorithm, roots = algorithms.make(config), programs.positions(config, 3)
-    params = noise_params(algorithm.model)
+    params = random_params(algorithm.model)
     found = jax.jit(algorithm.search())(params, jax.random.key(0), roots)
     search = PythonTree(config, algorithm, params)
     for i in range(6):

@@ -62,13 +62,6 @@ def test_the_mean_of_agents_has_the_mean_of_each_weight_and_none_of_the_runs_sco
     assert export_agent.read_summary(saved_run, 8) == {}, "of another iteration"
 
 
-def test_weights_of_another_meaning_have_no_mean_though_they_have_the_same_shapes(saved_run):
-    run = agents.load_agent(saved_run)
-    network = replace(run.config.network, activation="gelu")
-    with pytest.raises(ValueError, match="a mean needs one network"):
-        export_agent.mean_params([run, run._replace(config=replace(run.config, network=network))])
-
-
 def test_the_command_has_the_flags_that_differ_from_the_preset():
     preset = presets.preset("hex", 5)
     search, optimiser = replace(preset.search, improved_value=False), replace(preset.optimiser, learning_rate=0.01)

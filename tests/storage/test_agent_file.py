@@ -26,7 +26,8 @@ def file(tmp_path):
     return path
 
 
-def test_what_is_read_is_what_was_saved(file):
+def test_what_is_read_is_what_was_saved_also_by_other_programs(file):
+    """Those have the safetensors library alone: names, weights, config as JSON, format version, card."""
     stored = agent_file.read(file)
     assert (stored.config, stored.iteration) == (Config(env="tic_tac_toe"), 7)
     abstract = jax.eval_shape(lambda: jax.tree.map(jax.numpy.asarray, PARAMS))
@@ -34,9 +35,6 @@ def test_what_is_read_is_what_was_saved(file):
     assert jax.tree.structure(read) == jax.tree.structure(PARAMS)
     jax.tree.map(np.testing.assert_array_equal, read, PARAMS)
 
-
-def test_other_programs_can_read_it(file):
-    """By the safetensors library alone: names, weights, config as JSON, format version, card."""
     with safetensors.safe_open(file, framework="numpy") as opened:
         metadata = opened.metadata()
         np.testing.assert_array_equal(opened.get_tensor("['a']['kernel']"), PARAMS["a"]["kernel"])
@@ -50,8 +48,6 @@ def test_other_programs_can_read_it(file):
     [
         ({"format": None}, "holds no agent"),
         ({"format_version": "2"}, "holds no agent of this version"),
-        ({"config": None}, "cannot be loaded"),
-        ({"iteration": "six"}, "cannot be loaded"),
         ({"config": '{"env": "tic_tac_toe", "dreams": 3}'}, "cannot be loaded: it has a field 'dreams'"),
     ],
 )
@@ -63,26 +59,17 @@ def test_a_file_that_holds_no_agent_is_refused(file, changes, problem):
         agent_file.read(file)
 
 
-@pytest.mark.parametrize("content", [lambda whole: whole[:-5], lambda whole: b"\xff" * 8 + whole[8:], lambda _: b""])
-def test_half_a_file_is_refused(file, content):
-    file.write_bytes(content(file.read_bytes()))
-    with pytest.raises(ValueError, match="mine.safetensors is damaged") as raised:
+def test_half_a_file_is_refused(file):
+    file.write_bytes(file.read_bytes()[:-5])
+    with pytest.raises(ValueError, match="mine.safetensors is damaged"):
         agent_file.read(file)
-    assert "\n" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"a": {"kernel": np.zeros((2, 4), np.float32), "bias": np.zeros(3, np.float32)}},
-        {"a": {"kernel": np.zeros((2, 3), np.float32)}},
-        PARAMS | {"b": np.zeros(1, np.float32)},
-    ],
-    ids=["shape", "too many", "missing"],
-)
-def test_weights_of_another_network_are_refused(file, other):
-    with pytest.raises(ValueError, match=r"\(in \['"):
-        agent_file.read(file).params(other)
+def test_weights_of_another_network_are_refused(file):
+    kernel, bias = np.zeros((2, 3), np.float32), np.zeros(3, np.float32)
+    for other in ({"a": {"kernel": kernel.T, "bias": bias}}, {"a": {"kernel": kernel}}, PARAMS | {"b": bias}):
+        with pytest.raises(ValueError, match=r"\(in \['"):
+            agent_file.read(file).params(other)
 
 
 def test_files_of_the_users_own_are_looked_for_beside_the_agent(tmp_path):

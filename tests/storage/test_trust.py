@@ -57,16 +57,6 @@ def test_what_stands_for_a_record_given_in_python_is_no_way_around(tmp_path, mon
         python_file.load_function(configs.IN_PYTHON, "make_model")
 
 
-def test_what_is_no_python_file_never_runs(tmp_path):
-    (tmp_path / "card.md").write_text("# import os")
-    refused(tmp_path / "card.md", Trust(all_code=True))
-
-
-def test_where_nothing_can_be_noted_a_sentence_says_so(file, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_DATA_HOME", str(file))
-    assert "as yours" in (trust.note([str(file)]) or "")
-
-
 def test_a_config_is_loaded_only_with_code_that_may_run(file, tmp_path):
     config = Config(env=str(file), network=NetworkConfig(file=str(file)))
     assert config.own_files == (str(file), str(file)) and Config().own_files == ()
