@@ -33,8 +33,9 @@ def find(name: str) -> Path:
 
 
 def code_hash(notebook: nbformat.NotebookNode) -> str:
-    """A short SHA-256 of the sources of all code cells, without imports: where a name lies changes no output."""
-    cells = [cell.source.splitlines() for cell in notebook.cells if cell.cell_type == "code"]
+    """A short SHA-256 of the sources of all code cells, without the set-up and imports, which change no output."""
+    code = [cell for number, cell in enumerate(notebook.cells) if cell.cell_type == "code" and number != SET_UP]
+    cells = [cell.source.splitlines() for cell in code]
     sources = ["\n".join(line for line in lines if not line.startswith(("from ", "import "))) for lines in cells]
     return hashlib.sha256("\0".join(sources).encode()).hexdigest()[:16]
 

@@ -1,17 +1,17 @@
-"""The notebooks as files, and the first cell, which all share; `.ci/run` executes them in their fast mode."""
+"""The notebooks as files, and their set-up; `.ci/run` executes them in their fast mode."""
 
-import importlib.util
 import re
 import runpy
-import subprocess
-import sys
+import shlex
 from pathlib import Path
-from types import SimpleNamespace
 
 import nbformat
 import pytest
 
+from muzero_jax import presets
+from muzero_jax.apps import notebook
 from muzero_jax.run import compilation_cache
+from muzero_jax.storage.validation import validate
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "notebooks"
@@ -36,45 +36,24 @@ def test_a_notebook_has_the_outputs_of_its_code_and_working_links(path):
     assert [link for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", text) if not (FOLDER / link).exists()] == []
 
 
-@pytest.fixture
-def run_first_cell(monkeypatch, tmp_path):
-    """Runs the cell in an empty folder; returns the commands that it would call."""
-    (cell,) = {nbformat.read(path, as_version=4).cells[1].source for path in PATHS}
-    assert 'ADDRESS = ""' in cell, "there is no address yet"
-    commands = []
-    monkeypatch.chdir(tmp_path)
+def test_all_begin_with_the_same_folded_cell_which_shows_the_device(monkeypatch, capsys):
+    """Where the package is not installed it installs the wheel beside it, around the jax that is there."""
+    ((source, metadata),) = {
+        (cell.source, str(cell.metadata)) for cell in (nbformat.read(path, as_version=4).cells[1] for path in PATHS)
+    }
+    assert metadata == str(RUN_ALL["FOLDED"])
+    (install,) = re.findall(r"^    (%pip install .*)$", source, flags=re.MULTILINE)
+    assert shlex.split(install)[3:] == ["./muzero_jax-*.whl", "jax=={importlib.metadata.version('jax')}"]
     monkeypatch.setattr(compilation_cache, "enable", lambda: None)
-    monkeypatch.setattr(subprocess, "run", lambda command, check: commands.append(command[1:]))
-
-    def run(address="", installed=False):
-        found = importlib.util.find_spec
-        if not installed:
-            monkeypatch.setattr(importlib.util, "find_spec", lambda name: name != "muzero_jax" and found(name) or None)
-        exec(cell.replace('ADDRESS = ""', f"ADDRESS = {address!r}"), {})
-        return commands
-
-    return run
-
-
-def test_where_the_package_is_installed_the_first_cell_shows_the_device(run_first_cell, capsys):
-    assert run_first_cell(installed=True) == []
+    found = {}
+    exec(source.replace(install, "raise AssertionError"), found)
     assert capsys.readouterr().out.startswith("device: 2 CPU devices")
+    assert found["mesh"].size == 2 and found["FAST"] is False
 
 
-def test_without_the_package_the_first_cell_says_what_to_do(run_first_cell):
-    with pytest.raises(ModuleNotFoundError, match="pip install -e the repository, or its wheel"):
-        run_first_cell()
-
-
-@pytest.mark.parametrize("address", ["", "https://somewhere/muzero_jax"])
-def test_in_colab_the_first_cell_installs_around_the_jax_that_is_there(run_first_cell, monkeypatch, tmp_path, address):
-    """From an address if there is one, else from a wheel that is uploaded, once."""
-    wheel, uploads = tmp_path / "muzero_jax-0.1.0-py3-none-any.whl", []
-    files = SimpleNamespace(upload=lambda: uploads.append(wheel.touch()))
-    monkeypatch.setitem(sys.modules, "google.colab", SimpleNamespace(files=files))
-    source = f"git+{address}" if address else str(wheel)
-    run_first_cell(address)
-    assert run_first_cell(address) == 2 * [["-m", "pip", "install", "--quiet", source, "-c", "kept.txt"]]
-    assert len(uploads) == (not address)
-    kept = {line.split("==")[0] for line in (tmp_path / "kept.txt").read_text().splitlines()}
-    assert {"jax", "jaxlib", "numpy"} <= kept and not {"jaxtyping", "flax"} & kept
+def test_the_fast_mode_is_tiny_and_otherwise_a_config_stays_as_it_is(monkeypatch):
+    config = presets.hex_any(5)
+    assert notebook.fast(config) == config
+    monkeypatch.setenv("MUZERO_JAX_FAST", "1")
+    tiny = validate(notebook.fast(config))
+    assert tiny.max_iterations == 4 and tiny.self_play.num_envs == 8 and tiny.env == "hex"
