@@ -133,7 +133,7 @@ LINES = {
     "networks": 1222,
     "ops": 1057,
     "own": 319,
-    "presets": 440,
+    "presets": 442,
     "run": 2365,
     "search": 1172,
     "storage": 1522,
