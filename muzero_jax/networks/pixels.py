@@ -45,8 +45,10 @@ class Shrinking(nn.Module):
     def __call__(self, picture):
         s = self.sizes
         x = picture.astype(s.dtype)
-        for size in block_sizes(s.observation_shape):
-            x = dense(s.width, dtype=s.dtype, product_dtype=s.product_dtype)(blocks(x, size))
+        sides = block_sizes(s.observation_shape)
+        for step, size in enumerate(sides):
+            width = s.width if step == len(sides) - 1 else 2 * s.width  # a small thing must not be lost at once
+            x = dense(width, dtype=s.dtype, product_dtype=s.product_dtype)(blocks(x, size))
             x = s.activation(nn.LayerNorm(dtype=s.dtype)(x))
         return Residual(s, BoardConvolution)(x)
 
