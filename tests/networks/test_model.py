@@ -62,7 +62,7 @@ def compiled(kind):
     return Case(kind, model, fresh, randomised(fresh), initial, recurrent)
 
 
-@pytest.fixture(scope="module", params=["mlp", "observation", "tower", "attention", "fully_convolutional"])
+@pytest.fixture(scope="module", params=["mlp", "observation", "tower", "attention", "fully_convolutional", "pixels"])
 def case(request):
     return compiled(request.param)
 
