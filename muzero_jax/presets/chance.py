@@ -74,7 +74,7 @@ def minatar(env: str) -> Config:
 def arcade(env: str) -> Config:
     """python experiments/train.py --env octax:pong
 
-    A game on a screen, of octax.
+    A game on a screen. Pong was not learned in the first 450,000 frames (docs/results/2026-11-26-arcade.md).
     """
     return Config(
         env=env,
