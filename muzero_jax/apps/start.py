@@ -195,8 +195,7 @@ def _introduce(
     """Says what will be trained, on what, for how long and where; with `verbose` the whole config."""
     if verbose:
         say(configs.describe(config))
-    sizes = sorted(set(config.board_sizes)) or ([config.board_size] if config.board_size else [])
-    size = f" {', '.join(f'{side}x{side}' for side in sizes)}" if sizes else ""
+    size = f" {', '.join(f'{side}x{side}' for side in config.boards)}" if config.boards else ""
     compute_dtype, reason = precision.resolve(config.network.compute_dtype)
     say(f"game        {game_of(environment).title}{size}")
     say(f"device      {devices.describe_device(num_devices)}, {compute_dtype} ({reason})")

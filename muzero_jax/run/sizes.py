@@ -76,7 +76,8 @@ def compile_sizes(
     config: Config, algorithm: Algorithm, mesh: Mesh, session: Session, say: Callable[[str], None]
 ) -> Compiled:
     """`compiled.compile_agent` for a run of several boards; `algorithm` is that of its own `board_size`."""
-    own = {size: algorithms.make(of_board(config, size)) for size in sorted(set(config.board_sizes))}
+    others = {size: algorithms.make(of_board(config, size)) for size in config.boards if size != config.board_size}
+    own = {size: others.get(size, algorithm) for size in config.boards}
     init, progress = make_init(own, config.seed, mesh), program.abstract_progress(config.iterations_per_chunk)
     abstract, programs, costs = init.eval_shape(), {}, {}
     for size, algorithm_of_size in own.items():

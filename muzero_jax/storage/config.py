@@ -111,7 +111,12 @@ class Config:
     def iterations_to_learn(self) -> int:
         """The iteration that makes the first update, counted from 1; of several boards, about when all learn."""
         chunks = -(-self.frames_to_learn // self.self_play.rollout_length)
-        return 1 if self.offline else chunks * max(1, len(set(self.board_sizes)))
+        return 1 if self.offline else chunks * max(1, len(self.boards))
+
+    @property
+    def boards(self) -> list[int]:
+        """The sizes of all boards of the run, each once, the smallest first; empty for a game of one size."""
+        return sorted({size for size in (*self.board_sizes, self.board_size) if size})
 
     @property
     def shared_sizes(self) -> tuple[int, int]:

@@ -81,8 +81,7 @@ def holds_run(path: Path) -> bool:
 
 def default(config: Config) -> Path:
     """Where a run goes by default: runs/<game>[-<size>][-<model>][-offline]-seed<seed>; no model for the default."""
-    sizes = sorted(set(config.board_sizes)) or ([config.board_size] if config.board_size else [])
-    size = "".join(f"-{side}" for side in sizes)
+    size = "".join(f"-{side}" for side in config.boards)
     model = "" if config.model == Config.model else f"-{config.model}"
     offline = "-offline" if config.offline else ""
     return Path("runs") / f"{config.env_name}{size}{model}{offline}-seed{config.seed}"

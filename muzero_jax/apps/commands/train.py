@@ -89,8 +89,7 @@ def choose_preset(given: Given, session: Session) -> Config:
     env, board_size = configs.absolute_env(asked.env) if "env" in given else None, asked.board_size
     if not asked.offline:
         preset = presets.preset(env or Config.env, board_size)
-        every = presets.for_every_board(preset.network) if asked.board_sizes else preset.network
-        return replace(preset, network=every)
+        return replace(preset, network=presets.for_every_board(preset.network)) if asked.board_sizes else preset
     folder = configs.absolute(asked.offline)
     source = offline.place(folder)
     if run_directory.holds_run(source):

@@ -191,7 +191,8 @@ def open_versions(
     placed = devices.placed_shapes(abstract_params, NamedSharding(mesh, PartitionSpec()))
     others = {
         sizes.name(size): openings.solved_openings(make_agent(sizes.of_board(config, size)), mesh.devices.flat[0])
-        for size in sorted({*config.board_sizes} - {config.board_size})
+        for size in config.boards
+        if size != config.board_size
     }
     solved = {board: searched for board, searched in others.items() if searched is not None}
     versions = Versions(config, Arena(make_agent(config, algorithm), mesh), run_dir, placed, solved)
