@@ -149,7 +149,7 @@ def make_search(
     Args:
       num_simulations: None: self-play's, where noise may also go with a cheap search for a share of the moves.
 
-    Raises ValueError if mctx is asked to plan with the chance of a game.
+    Raises ValueError with `--search.engine mctx` in a game whose model has chance nodes.
     """
     play = config.self_play
     if noise and num_simulations is None and play.full_search_share < 1.0:

@@ -74,10 +74,7 @@ def _of_game(env: str, board_size: int | None, environment: Environment) -> Conf
 
 
 def suited(config: Config, kind: str) -> tuple[Config, str]:
-    """The settings for a kind of device, at the same replay ratio, and in words what was chosen and why.
-
-    An accelerator searches in passes.
-    """
+    """The settings for a kind of device, at the same replay ratio, and in words what was chosen and why."""
     if kind == "CPU":
         # An iteration of theirs lasts seconds on CPUs, each of which leaves 25 MiB of tasks in XLA's queue.
         is_slow = config.network.kind in ("tower", "fully_convolutional")
@@ -85,7 +82,8 @@ def suited(config: Config, kind: str) -> tuple[Config, str]:
     times = TIMES[kind].get(config.network.kind, 1)
     play = replace(config.self_play, num_envs=times * config.self_play.num_envs)
     optimiser = replace(config.optimiser, batch_size=times * config.optimiser.batch_size)
-    search = replace(config.search, engine="passes")
-    chosen = f"{play.num_envs:,} games, batches of {optimiser.batch_size:,}, search in passes"
+    engine = "own" if config.model == "rules" else "passes"  # the presets with the rules are games with chance
+    search = replace(config.search, engine=engine)
+    chosen = f"{play.num_envs:,} games, batches of {optimiser.batch_size:,}, search {engine}"
     why = "by scripts/preview.py, never timed; --autotune goes on from there"
     return replace(config, self_play=play, optimiser=optimiser, search=search), f"for a {kind}: {chosen} ({why})"

@@ -13,12 +13,13 @@ descent ends is found by following all nodes' choices at once, twice as far each
 the top, so a backup is one sum. The work of a pass grows with the nodes that there are, so this is for some hundred
 simulations and not for thousands.
 
-A position with fewer legal actions than m has a halving of its own, with more and narrower rounds. Its lanes fit among
-the others', and the passes after the last round of m actions are made only while a position has use for them.
+A position with fewer legal actions than m has a halving of its own, with more and narrower rounds. Their visits find
+room in the others' passes, which are widened where they must be, and in further ones, which are made only while a
+position of the batch has use for them. With 16 simulations of 8 actions there are up to 4 more, of two actions each.
 
 Trees differ from `tree.grow`'s in two things. Halving compares the actions after a whole round, while one simulation
 after another compares them again after each visit, when one of them has a visit more and sigma has grown. And a forced
-move is visited only once a round of m actions: its visits would be the longest chain of all, for a choice already made.
+move is visited half as often as there are simulations: all of them would be the longest chain of passes.
 """
 
 from collections.abc import Callable
@@ -86,47 +87,29 @@ def visit(
     num_games, num_actions = root.prior.shape
     games = jnp.arange(num_games)
     rule = below if simulator.num_outcomes is None else or_chance(below, num_actions)
-    steps = np.unique(rounds[-1][rounds[-1] > 0])  # the widths of m actions; each compiles a pass of its own
-    widths, common = steps[np.searchsorted(steps, rounds.max(0))], np.count_nonzero(rounds[-1])
+    grow = partial(_pass, simulator=simulator, params=params, below=rule, key=key)
+    common = np.count_nonzero(rounds[-1])
 
     zeros = jnp.zeros((num_games, num_actions))
     row = Row(root.prior, zeros, zeros, root.value, root.value)
-    scores, actions = lax.top_k(score(row), widths[0])
+    scores, actions = lax.top_k(score(row), len(rounds) - 1)
     is_active, actions = jnp.isfinite(scores.T), actions.T  # [W, B]
     actions = jnp.where(is_active, actions, actions[0])  # a lane without an action of its own is idle
-    considered = jnp.asarray(rounds)[is_active.sum(0)]  # [B, P] how many actions a position visits in each pass
+    num_visited = jnp.asarray(rounds)[is_active.sum(0)]  # [B, P]
+    num_passes = jnp.maximum(common, (num_visited > 0).sum(-1).max())
     first_key = jax.random.fold_in(key, 0)
     first = simulator.expand(params, first_key, actions.ravel(), _repeated(root.embedding, len(actions)))
     lanes = _plant(first)
     row = _seen(row, lanes, actions, is_active, 1)
-
-    def grown(lanes: Lanes, row: Row, actions: Array, is_active: Array, start: int, end: int) -> _Carry:
-        """Makes the passes from `start` to `end`, those beyond m actions' own while a position has use for them."""
-
-        def one(carry: _Carry) -> _Carry:
-            new, lanes, row, is_active = carry
-            is_active &= _rank(_scores(score, row, actions, is_active)) < considered[:, new]
-            lanes = _pass(new, lanes, simulator=simulator, params=params, below=rule, key=key)
-            return _Carry(new + 1, lanes, _seen(row, lanes, actions, is_active, new + 1), is_active)
-
-        def has_use(carry: _Carry) -> Array:
-            is_used = (considered > 0).any(0).at[:common].set(True)
-            return (carry.new < end) & is_used[jnp.minimum(carry.new, end - 1)]
-
-        carry = _Carry(jnp.int32(start), _with_room(lanes, end - start), row, is_active)
-        if end <= common:
-            return lax.fori_loop(start, end, lambda _, carry: one(carry), carry)
-        return lax.while_loop(has_use, one, carry)
-
-    end = 1
-    for width, passes in groupby(widths[1:]):
-        start, end = end, end + len(list(passes))
+    for width, start, end in phases(rounds):
         if width < len(actions):
             kept = lax.top_k(_scores(score, row, actions, is_active).T, width)[1].T
             actions, is_active = actions[kept, games], is_active[kept, games]
             lanes = jax.tree.map(partial(_kept, kept=kept), lanes)
+        turn = partial(_turn, score=score, actions=actions, num_visited=num_visited, grow=grow)
+        stop = end if end <= common else jnp.minimum(end, num_passes)
         with jax.named_scope("passes"):
-            _, lanes, row, is_active = grown(lanes, row, actions, is_active, start, end)
+            lanes, row, is_active = lax.fori_loop(start, stop, turn, (_with_room(lanes, end - start), row, is_active))
     value = (root.value + (row.visits * row.q).sum(-1)) / (1 + row.visits.sum(-1))
     return row._replace(value=value)
 
@@ -135,22 +118,42 @@ def rounds_of(visits: np.ndarray) -> np.ndarray:
     """How many root actions are visited in each pass, [m + 1, P] by how many are considered.
 
     Args:
-      visits: `policies.considered_visits`. The last pass of a row may be cut by the budget; a forced move's row is as
-        long as that of m actions.
+      visits: `policies.considered_visits`. The last pass of a row may be cut by the budget.
     """
     rows = [np.bincount(row.astype(int)) for row in visits]
-    rows[:2] = np.zeros(1, int), rows[1][: len(rows[-1])]
+    rows[0] = np.zeros(1, int)  # a game that is over has no action to visit
+    rows[1] = rows[1][: max(map(len, rows[2:]), default=None)]  # a forced move, no more often than one of two
     length = max(map(len, rows))
     return np.array([np.pad(row, (0, length - len(row))) for row in rows])
 
 
-class _Carry(NamedTuple):
-    """What a pass changes."""
+def phases(rounds: np.ndarray) -> list[tuple[int, int, int]]:
+    """(lanes, first pass, last pass + 1) of all passes but the first, which visits m actions.
 
-    new: Array  # the node that comes next, in every lane
-    lanes: Lanes
-    row: Row  # the root's
-    is_active: Array  # [W, B] whether the lane's action is still considered
+    Each phase compiles a pass of its own, so lanes are as many as in some round of m actions, or two. Passes beyond
+    those rounds are a phase of their own, because their number depends on the positions.
+    """
+    widths, common = rounds.max(0), np.count_nonzero(rounds[-1])
+    steps = np.union1d(rounds[-1], [1, 2])
+    rounded = steps[np.searchsorted(steps, widths)]
+    alike = groupby(range(1, len(widths)), key=lambda new: (int(rounded[new]), new < common))
+    return [(width, (passes := list(same))[0], passes[-1] + 1) for (width, _), same in alike]
+
+
+def _turn(
+    new: Array,
+    carry: tuple[Lanes, Row, Array],
+    *,
+    score: Callable[[Row], Array],
+    actions: Array,
+    num_visited: Array,
+    grow: Callable[[Array, Lanes], Lanes],
+) -> tuple[Lanes, Row, Array]:
+    """Pass `new` over lanes, the root's row and whether a lane's action is still considered [W, B]."""
+    lanes, row, is_active = carry
+    is_active &= _rank(_scores(score, row, actions, is_active)) < num_visited[:, new]
+    lanes = grow(new, lanes)
+    return lanes, _seen(row, lanes, actions, is_active, new + 1), is_active
 
 
 def _scores(score: Callable[[Row], Array], row: Row, actions: Array, is_active: Array) -> Array:

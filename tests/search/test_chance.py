@@ -536,13 +536,23 @@ def test_columns_beyond_the_actions_say_nothing_at_decisions(make):
     assert not wide.tree.visits[..., 2:].any()
 
 
+def algorithm_of(engine, model):
+    search = replace(tiny_run.CONFIG.search, engine=engine)
+    config = replace(tiny_run.CONFIG, model=model, search=search)
+    return algorithms.make(config, make_game(random_table(0, 3, 5)), MODEL._replace(num_codes=5))
+
+
 @pytest.mark.parametrize("model", ["rules", "learned_outcomes"])
 def test_mctx_cannot_plan_with_the_chance_of_a_game_and_is_refused_when_it_is_made(model):
-    search = replace(tiny_run.CONFIG.search, engine="mctx")
-    config = replace(tiny_run.CONFIG, model=model, search=search)
-    algorithm = algorithms.make(config, make_game(random_table(0, 3, 5)), MODEL._replace(num_codes=5))
     with pytest.raises(ValueError, match="--search.engine own"):
-        algorithm.search()
+        algorithm_of("mctx", model).search()
+
+
+def test_passes_leave_the_ground_truth_model_of_a_game_with_chance_to_own(monkeypatch):
+    monkeypatch.delitem(playing.GUMBEL_SEARCHES, "passes")
+    algorithm_of("passes", "rules").search()
+    with pytest.raises(KeyError):
+        algorithm_of("passes", "learned_outcomes").search()
 
 
 @both

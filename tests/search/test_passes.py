@@ -1,5 +1,7 @@
 """Gumbel's search in passes finds what the search of one simulation after another finds."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -18,18 +20,24 @@ CONSIDERED = 4
 
 
 @pytest.mark.parametrize(
-    ("most_considered", "simulations", "expected"),
+    ("most_considered", "simulations", "expected", "phases"),
     [
-        (2, 6, [[0] * 3, [1, 1, 1], [2, 2, 2]]),
-        (3, 8, [[0] * 4, [1, 1, 1, 1], [2, 2, 2, 2], [3, 2, 2, 1]]),
-        (4, 24, [[0] * 12, [1] * 9 + [0] * 3, [2] * 12, [3] * 4 + [2] * 6 + [0] * 2, [4] * 3 + [2] * 6 + [0] * 3]),
-        (1, 3, [[0, 0, 0], [1, 1, 1]]),
+        (2, 6, [[0] * 3, [1, 1, 1], [2, 2, 2]], [(2, 1, 3)]),
+        (3, 8, [[0] * 4, [1, 1, 1, 1], [2, 2, 2, 2], [3, 2, 2, 1]], [(2, 1, 4)]),
+        (
+            4,
+            24,
+            [[0] * 12, [1] * 12, [2] * 12, [3] * 4 + [2] * 6 + [0] * 2, [4] * 3 + [2] * 6 + [0] * 3],
+            [(4, 1, 4), (2, 4, 9), (2, 9, 12)],
+        ),
+        (1, 3, [[0, 0, 0], [1, 1, 1]], [(1, 1, 3)]),
     ],
 )
-def test_rounds_have_all_simulations_of_sequential_halving(most_considered, simulations, expected):
+def test_rounds_have_all_simulations_of_sequential_halving(most_considered, simulations, expected, phases):
     rounds = passes.rounds_of(policies.considered_visits(most_considered, simulations))
     np.testing.assert_array_equal(rounds, expected)
     assert (rounds[2:].sum(-1) == simulations).all()
+    assert passes.phases(rounds) == phases
 
 
 def test_a_thousand_positions_are_searched_alike_if_there_are_enough_legal_actions():
@@ -63,22 +71,21 @@ def assert_same(other, ours):
     np.testing.assert_allclose(other.value, ours.value, atol=3e-5)
 
 
-@pytest.mark.parametrize(
-    ("num_legal", "expected"),
-    [
-        (1, [15]),
-        (2, [32, 32]),
-        (3, [27, 27, 10]),
-        (5, [26, 26, 4, 4, 4]),
-        (8, [21, 21, 7, 7, 2, 2, 2, 2]),
-        (16, [15, 15, 7, 7, 3, 3, 3, 3, *[1] * 8]),
-    ],
-)
-def test_visits_by_hand_where_fewer_actions_are_legal_than_are_considered(num_legal, expected):
-    """64 simulations of 16 actions: one visit of all, 2 more of 8, 4 more of 4, 8 more of 2; action a is worth -a.
+LEGAL_AND_VISITS = {
+    0: [],
+    1: [32],
+    2: [32, 32],
+    3: [27, 27, 10],
+    5: [26, 26, 4, 4, 4],
+    8: [21, 21, 7, 7, 2, 2, 2, 2],
+    16: [15, 15, 7, 7, 3, 3, 3, 3, *[1] * 8],
+}
+"""64 simulations of 16 actions: one visit of all, 2 more of 8, 4 more of 4, 8 more of 2; of 8 actions 2 visits of all,
+5 more of 4, 14 more of 2. A forced move has half of them."""
 
-    Of 8 actions 2 visits of all, 5 more of 4, 14 more of 2; and a forced move has one in each of the 15 rounds of 16.
-    """
+
+def visits_of(num_legal, max_num_considered_actions):
+    """The root's row where so many of 16 actions are legal, and action a is worth -a."""
 
     def expand(params, key, action, embedding):
         zero = jnp.zeros(action.shape)
@@ -86,21 +93,28 @@ def test_visits_by_hand_where_fewer_actions_are_legal_than_are_considered(num_le
         reward = jnp.where(depth == 1, -action.astype(jnp.float32), 0.0)
         return Node(jnp.ones((len(action), 16)) / 16, zero, depth, reward, zero + 1)
 
-    zero, is_legal = jnp.zeros(1), jnp.arange(16) < num_legal
-    root = Node(jnp.ones((1, 16)) / 16, zero, zero, zero, zero)
-    row = jax.jit(
-        lambda key: passes.visit(
-            root,
-            Simulator(lambda params, roots: root, expand),
-            None,
-            lambda row: jnp.where(is_legal, jnp.where(row.visits > 0, row.q, -jnp.arange(16.0)), -jnp.inf),
-            lambda row: jnp.argmin(row.visits, axis=-1).astype(jnp.int32),
-            key,
-            rounds=passes.rounds_of(policies.considered_visits(16, 64)),
-        )
-    )(jax.random.key(0))
-    np.testing.assert_array_equal(row.visits[0], expected + [0] * (16 - num_legal))
-    np.testing.assert_allclose(row.q[0, :num_legal], -np.arange(num_legal), atol=1e-6)
+    zero, is_legal = jnp.zeros(len(num_legal)), jnp.arange(16) < jnp.array(num_legal)[:, None]
+    root = Node(jnp.ones((len(num_legal), 16)) / 16, zero, zero, zero, zero)
+    search = partial(
+        passes.visit,
+        root,
+        Simulator(lambda params, roots: root, expand),
+        None,
+        lambda row: jnp.where(is_legal, jnp.where(row.visits > 0, row.q, -jnp.arange(16.0)), -jnp.inf),
+        lambda row: jnp.argmin(row.visits, axis=-1).astype(jnp.int32),
+        rounds=passes.rounds_of(policies.considered_visits(max_num_considered_actions, 64)),
+    )
+    return jax.device_get(jax.jit(search)(jax.random.key(0)))
+
+
+def test_visits_by_hand_for_any_number_of_legal_actions_alone_and_in_a_batch():
+    row = visits_of(tuple(LEGAL_AND_VISITS), 16)
+    for game, (num_legal, expected) in enumerate(LEGAL_AND_VISITS.items()):
+        np.testing.assert_array_equal(row.visits[game], expected + [0] * (16 - num_legal))
+        np.testing.assert_allclose(row.q[game, :num_legal], -np.arange(num_legal), atol=1e-6)
+    alone = visits_of((16,), 16)
+    np.testing.assert_array_equal(alone.q[0], row.q[-1])
+    np.testing.assert_array_equal(alone.value[0], row.value[-1])
 
 
 def test_positions_of_any_number_of_legal_actions_are_searched_alike_in_one_batch():
@@ -112,11 +126,11 @@ def test_positions_of_any_number_of_legal_actions_are_searched_alike_in_one_batc
     assert (other.action == ours.action).mean() > 0.995
     assert np.isclose(other.policy, ours.policy, atol=3e-5).all(-1)[is_choice].mean() > 0.99
     assert np.isclose(other.value, ours.value, atol=3e-5)[is_choice].mean() > 0.99
-    assert (other.policy[~legal] == 0).all()
+    assert legal[np.arange(len(legal)), other.action].all() and (other.policy[~legal] == 0).all()
 
 
 def test_only_positions_with_few_legal_actions_make_the_number_of_passes_unknown():
-    """One loop waits for them, whose length a GPU asks of the host after each turn unless it is in a CUDA graph."""
+    """In one loop, after whose turns a GPU waits for the host unless it is in a CUDA graph."""
     program = equations(jax.make_jaxpr(test_tree.gumbel("passes", WORLD))(*inputs_of(False)).jaxpr)
     assert [equation.primitive.name for equation in program].count("while") == 1
 
