@@ -177,11 +177,11 @@ def test_the_gradient_of_a_checkpointed_unroll_is_the_same(batch):
 @pytest.mark.parametrize("kind", ["observation", pytest.param("fully_convolutional", marks=pytest.mark.slow)])
 def test_where_embeddings_are_rounded_moves_imagined_abreast_are_those_imagined_in_turn(kind):
     model = networks.make_model(
-        BOARD, Support(-1.0, 1.0, 3), kind=kind, width=4, num_blocks=1, activation="relu", compute_dtype="float32"
+        BOARD, Support(-1.0, 1.0, 3), kind=kind, width=4, num_blocks=0, activation="relu", compute_dtype="float32"
     )
     assert model.rounds_embeddings and not MODEL.rounds_embeddings
-    window = random_window(0, N, K + 3, BOARD.num_actions, BOARD.observation_shape)
-    windows = make_batch(window, jax.random.key(0), unroll_steps=K)
+    window = random_window(0, N, 5, BOARD.num_actions, BOARD.observation_shape)
+    windows = make_batch(window, jax.random.key(0), unroll_steps=2)
     generator = np.random.default_rng(0)
     shapes = jax.eval_shape(model.init, jax.random.key(0))
     params = jax.tree.map(lambda x: jnp.asarray(generator.normal(size=x.shape), jnp.float32), shapes)

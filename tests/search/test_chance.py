@@ -23,7 +23,7 @@ from tests.reference.chance_tables import MODEL, State, make_game, random_table
 from tests.reference.programs import equations
 from tests.reference.tabular import TABULAR, make_table
 
-NUM_ROOTS, BUDGET = 1000, 24
+NUM_ROOTS, BUDGET = 100, 24
 PUCT = {"pb_c_init": 1.25, "pb_c_base": 19652.0}
 SIZES = {"5x4": (5, 4, -1.0, BUDGET), "2x10": (2, 10, 0.97, BUDGET), "156x21": (156, 21, -1.0, 8)}
 """Actions, outcomes, the discount between two moves (of two players, or of one), simulations."""
@@ -85,7 +85,7 @@ def look(search, table, states, seed=0, legal=None):
 # --- mctx's trees -----------------------------------------------------------------------------------------------------
 
 
-def thousand_roots(table):
+def hundred_roots(table):
     generator = np.random.default_rng(1)
     legal = generator.random((NUM_ROOTS, table.reward.shape[1])) < 0.7
     legal[:, 1] = True
@@ -97,7 +97,7 @@ def own_trees(size):
     num_actions, num_outcomes, discount, num_simulations = SIZES[size]
     table = random_table(0, num_actions, num_outcomes)
     search = jax.jit(puct(learned(table, discount), num_simulations=num_simulations))
-    return jax.device_get(search(table, jax.random.key(0), thousand_roots(table))), table
+    return jax.device_get(search(table, jax.random.key(0), hundred_roots(table))), table
 
 
 def stochastic_policy(table, roots, *, discount, num_simulations):
@@ -138,21 +138,17 @@ def stochastic_policy(table, roots, *, discount, num_simulations):
     )
 
 
-FUSED: dict = {"xla_cpu_use_fusion_emitters": True} if jax.__version_info__ < (0, 11) else {}
-"""Without it, as tests compile, mctx copies its trees at every level of a descent, which takes minutes."""
-
-
 @pytest.fixture(scope="module", params=SIZES)
 def both_searches(request):
     """(Ours, mctx's, A)."""
     found, table = own_trees(request.param)
     num_actions, _, discount, num_simulations = SIZES[request.param]
     reference = jax.jit(partial(stochastic_policy, discount=discount, num_simulations=num_simulations))
-    inputs = table, thousand_roots(table)
-    return found, jax.device_get(reference.lower(*inputs).compile(FUSED)(*inputs)), num_actions
+    inputs = table, hundred_roots(table)
+    return found, jax.device_get(reference(*inputs)), num_actions
 
 
-def test_every_node_of_a_thousand_trees_is_that_of_mctx(both_searches):
+def test_every_node_of_a_hundred_trees_is_that_of_mctx(both_searches):
     found, reference, num_actions = both_searches
     tree, theirs = found.tree, jax.tree.map(lambda x: np.asarray(x).swapaxes(0, 1), reference.search_tree)
     by_outcome = tree.is_chance[tree.parent, np.arange(NUM_ROOTS)]
