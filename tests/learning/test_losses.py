@@ -375,9 +375,8 @@ def test_without_moves_to_unroll_the_dynamics_are_never_asked(batch):
     params, observation, legal, actions, wanted = batch
     model = MODEL._replace(recurrent_inference=None)  # type: ignore
     root = jax.tree.map(lambda x: x[:, :1], wanted)._replace(reward=wanted.reward[:, :0])
-    outputs = unroll.unroll(model, params, Batch(observation, legal, actions[:, :0], root, jnp.ones(N)))
-    value = losses.value_loss(
-        outputs, Batch(observation, legal, actions, root, jnp.ones(N)), scalar_loss=MODEL.scalar_loss
-    )
+    batch = Batch(observation, legal, actions[:, :0], root, jnp.ones(N))
+    outputs = jax.jit(partial(unroll.unroll, model))(params, batch)
+    value = jax.jit(partial(losses.value_loss, scalar_loss=MODEL.scalar_loss))(outputs, batch)
     np.testing.assert_array_equal(value, MODEL.scalar_loss(outputs.value_logits[:, 0], wanted.value[:, 0]))
     assert outputs.policy_logits.shape == (N, 1, A)
