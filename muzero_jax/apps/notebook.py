@@ -1,5 +1,6 @@
 """What a notebook begins with: its devices, and the fast mode in which tests execute it."""
 
+import gc
 import os
 from dataclasses import replace
 
@@ -17,6 +18,8 @@ def setup() -> tuple[Mesh, bool]:
       the devices as a mesh, and whether this is the fast mode (MUZERO_JAX_FAST=1), where everything is tiny and nothing
       is learned.
     """
+    if is_fast():
+        gc.set_threshold(50_000, 20, 20)  # to look for cycles, of which compiling makes few, takes a tenth of its time
     mesh = devices.make_mesh(devices.configure_devices())
     compilation_cache.enable()
     print("device:", devices.describe_device(mesh.size))

@@ -64,6 +64,29 @@ def assert_same(other, ours):
     np.testing.assert_allclose(other.value, ours.value, atol=3e-5)
 
 
+@jax.jit
+def visited(is_legal):
+    """The root's row after 64 simulations of 16 actions, of which a is worth -a."""
+
+    def expand(params, key, action, embedding):
+        zero = jnp.zeros(action.shape)
+        depth = embedding + 1
+        reward = jnp.where(depth == 1, -action.astype(jnp.float32), 0.0)
+        return Node(jnp.ones((len(action), 16)) / 16, zero, depth, reward, zero + 1)
+
+    zero = jnp.zeros(1)
+    root = Node(jnp.ones((1, 16)) / 16, zero, zero, zero, zero)
+    return passes.visit(
+        root,
+        Simulator(lambda params, roots: root, expand),
+        None,
+        lambda row: jnp.where(is_legal, jnp.where(row.visits > 0, row.q, -jnp.arange(16.0)), -jnp.inf),
+        lambda row: jnp.argmin(row.visits, axis=-1).astype(jnp.int32),
+        jax.random.key(0),
+        schedule=passes.phases(policies.halving(16, 64)),
+    )
+
+
 @pytest.mark.parametrize(
     ("num_legal", "expected"),
     [
@@ -76,28 +99,8 @@ def assert_same(other, ours):
     ],
 )
 def test_visits_by_hand_where_fewer_actions_are_legal_than_are_considered(num_legal, expected):
-    """64 simulations of 16 actions: one visit of all, 2 more of 8, 4 more of 4, 8 more of 2; action a is worth -a."""
-
-    def expand(params, key, action, embedding):
-        zero = jnp.zeros(action.shape)
-        depth = embedding + 1
-        reward = jnp.where(depth == 1, -action.astype(jnp.float32), 0.0)
-        return Node(jnp.ones((len(action), 16)) / 16, zero, depth, reward, zero + 1)
-
-    zero, is_legal = jnp.zeros(1), jnp.arange(16) < num_legal
-    root = Node(jnp.ones((1, 16)) / 16, zero, zero, zero, zero)
-    schedule = passes.phases(policies.halving(16, 64))
-    row = jax.jit(
-        lambda key: passes.visit(
-            root,
-            Simulator(lambda params, roots: root, expand),
-            None,
-            lambda row: jnp.where(is_legal, jnp.where(row.visits > 0, row.q, -jnp.arange(16.0)), -jnp.inf),
-            lambda row: jnp.argmin(row.visits, axis=-1).astype(jnp.int32),
-            key,
-            schedule=schedule,
-        )
-    )(jax.random.key(0))
+    """One visit of all, 2 more of 8, 4 more of 4, 8 more of 2."""
+    row = visited(jnp.arange(16) < num_legal)
     np.testing.assert_array_equal(row.visits[0], expected + [0] * (16 - num_legal))
     np.testing.assert_allclose(row.q[0, :num_legal], -np.arange(num_legal), atol=1e-6)
 
