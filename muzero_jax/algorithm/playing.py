@@ -149,7 +149,7 @@ def make_search(
     Args:
       num_simulations: None: self-play's, where noise may also go with a cheap search for a share of the moves.
 
-    Raises ValueError if `--search.engine` cannot plan with the chance of the game.
+    Raises ValueError if mctx is asked to plan with the chance of a game.
     """
     play = config.self_play
     if noise and num_simulations is None and play.full_search_share < 1.0:
@@ -161,10 +161,9 @@ def make_search(
 
 def _search(config: Config, simulator: Simulator, num_simulations: int, *, noise: bool) -> SearchFn:
     search = config.search
-    cannot_plan = {"mctx": simulator.num_outcomes is not None, "passes": simulator.passes_afterstates}
-    if cannot_plan.get(search.engine):
-        raise ValueError(f"use --search.engine own: {search.engine} cannot plan with the chance of this game")
-    is_in_turn = search.policy == "puct" or num_simulations > MOST_IN_PASSES
+    if search.engine == "mctx" and simulator.num_outcomes is not None:
+        raise ValueError("use --search.engine own: mctx cannot plan with the chance of this game")
+    is_in_turn = search.policy == "puct" or num_simulations > MOST_IN_PASSES or simulator.passes_afterstates
     engine = "own" if search.engine == "passes" and is_in_turn else search.engine
     if search.policy == "gumbel":
         return GUMBEL_SEARCHES[engine](

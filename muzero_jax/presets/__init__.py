@@ -36,12 +36,6 @@ host would take to start each kernel alone, where there is no CUDA graph. These 
 never timed on a GPU or a TPU, and nothing was trained with them."""
 
 
-IN_PASSES = ("hex", "connect_four", "go_", "chess", "shogi", "minatar-", "octax:")
-"""How the names of games begin that an accelerator searches in passes: those in which nearly every position has as many
-legal actions as a search considers, or all of them. In others passes make fewer simulations: in Othello, with eight
-legal moves in the mean, they scored 43% against `own` (docs/results/2026-11-26-passes.md)."""
-
-
 def preset(env: str, board_size: int | None, kind: str | None = None) -> Config:
     """The preset of a game.
 
@@ -82,7 +76,7 @@ def _of_game(env: str, board_size: int | None, environment: Environment) -> Conf
 def suited(config: Config, kind: str) -> tuple[Config, str]:
     """The settings for a kind of device, at the same replay ratio, and in words what was chosen and why.
 
-    An accelerator searches some games in passes (`IN_PASSES`).
+    An accelerator searches in passes.
     """
     if kind == "CPU":
         # An iteration of theirs lasts seconds on CPUs, each of which leaves 25 MiB of tasks in XLA's queue.
@@ -91,8 +85,7 @@ def suited(config: Config, kind: str) -> tuple[Config, str]:
     times = TIMES[kind].get(config.network.kind, 1)
     play = replace(config.self_play, num_envs=times * config.self_play.num_envs)
     optimiser = replace(config.optimiser, batch_size=times * config.optimiser.batch_size)
-    engine = "passes" if config.env.startswith(IN_PASSES) else "own"
-    search = replace(config.search, engine=engine)
-    chosen = f"{play.num_envs:,} games, batches of {optimiser.batch_size:,}, search {engine}"
+    search = replace(config.search, engine="passes")
+    chosen = f"{play.num_envs:,} games, batches of {optimiser.batch_size:,}, search in passes"
     why = "by scripts/preview.py, never timed; --autotune goes on from there"
     return replace(config, self_play=play, optimiser=optimiser, search=search), f"for a {kind}: {chosen} ({why})"

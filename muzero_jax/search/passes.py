@@ -8,19 +8,19 @@ that none depends on another. A round is then one pass, with one call of the net
                   a   c       halving: the worse half is dropped, its subtrees are forgotten
                   a   c       pass 2, 3, ...: two positions at once
 
-The subtrees, one for each action still considered, have equally many nodes, so their arrays have static shapes and
-nothing is a loop of unknown length: where a descent ends is found by following all nodes' choices at once, twice as far
-each time, and a node keeps its path from the top, so a backup is one sum. The work of a pass grows with the nodes that
-there are, so this is for some hundred simulations and not for thousands.
+The subtrees, one for each action still considered, have equally many nodes, so their arrays have static shapes: where a
+descent ends is found by following all nodes' choices at once, twice as far each time, and a node keeps its path from
+the top, so a backup is one sum. The work of a pass grows with the nodes that there are, so this is for some hundred
+simulations and not for thousands.
 
-Trees differ from `tree.grow`'s in this alone: halving compares the actions after a whole round, while one simulation
-after another compares them again after each visit, when one of them has a visit more and sigma has grown. And in a
-position with fewer legal actions than m each gets the visits that it gets among m, so there are fewer in all. That
-costs strength in games where it is the rule (Othello: 43% of 400 games with 16 simulations), so presets use passes in
-games with many legal actions.
+A position with fewer legal actions than m has a halving of its own, with more and narrower rounds. Its lanes fit among
+the others', and the passes after the last round of m actions are made only while a position has use for them.
+
+Trees differ from `tree.grow`'s in two things. Halving compares the actions after a whole round, while one simulation
+after another compares them again after each visit, when one of them has a visit more and sigma has grown. And a forced
+move is visited only once a round of m actions: its visits would be the longest chain of all, for a choice already made.
 """
 
-from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from itertools import groupby
@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 
 from muzero_jax.search.rules import Row, Rule, or_chance
@@ -70,7 +71,7 @@ def visit(
     below: Rule,
     key: Array,
     *,
-    schedule: list[tuple[int, int]],
+    rounds: np.ndarray,
 ) -> Row:
     """Runs the simulations, and returns the root's statistics [B, A].
 
@@ -79,44 +80,100 @@ def visit(
       score: of each root action [B, A] by what is known of it, -inf where it is illegal.
       below: the rule of all other nodes; it must take any number of rows at once.
       key: for the expansions.
-      schedule: `phases` of at most A actions.
+      rounds: `rounds_of` at most A actions.
     """
     assert not simulator.passes_afterstates, "a visit makes one node here"
     num_games, num_actions = root.prior.shape
     games = jnp.arange(num_games)
     rule = below if simulator.num_outcomes is None else or_chance(below, num_actions)
-    step = partial(_pass, simulator=simulator, params=params, below=rule, key=key)
+    steps = np.unique(rounds[-1][rounds[-1] > 0])  # the widths of m actions; each compiles a pass of its own
+    widths, common = steps[np.searchsorted(steps, rounds.max(0))], np.count_nonzero(rounds[-1])
+
     zeros = jnp.zeros((num_games, num_actions))
     row = Row(root.prior, zeros, zeros, root.value, root.value)
-    scores, actions = lax.top_k(score(row), schedule[0][0])
-    is_legal = jnp.isfinite(scores.T)
-    actions = jnp.where(is_legal, actions.T, actions[:, 0])  # [W, B]; a lane without an action of its own is idle
+    scores, actions = lax.top_k(score(row), widths[0])
+    is_active, actions = jnp.isfinite(scores.T), actions.T  # [W, B]
+    actions = jnp.where(is_active, actions, actions[0])  # a lane without an action of its own is idle
+    considered = jnp.asarray(rounds)[is_active.sum(0)]  # [B, P] how many actions a position visits in each pass
     first_key = jax.random.fold_in(key, 0)
     first = simulator.expand(params, first_key, actions.ravel(), _repeated(root.embedding, len(actions)))
-    lanes, num_nodes = _plant(first), 0
-    for width, passes in schedule:
+    lanes = _plant(first)
+    row = _seen(row, lanes, actions, is_active, 1)
+
+    def grown(lanes: Lanes, row: Row, actions: Array, is_active: Array, start: int, end: int) -> _Carry:
+        """Makes the passes from `start` to `end`, those beyond m actions' own while a position has use for them."""
+
+        def one(carry: _Carry) -> _Carry:
+            new, lanes, row, is_active = carry
+            is_active &= _rank(_scores(score, row, actions, is_active)) < considered[:, new]
+            lanes = _pass(new, lanes, simulator=simulator, params=params, below=rule, key=key)
+            return _Carry(new + 1, lanes, _seen(row, lanes, actions, is_active, new + 1), is_active)
+
+        def has_use(carry: _Carry) -> Array:
+            is_used = (considered > 0).any(0).at[:common].set(True)
+            return (carry.new < end) & is_used[jnp.minimum(carry.new, end - 1)]
+
+        carry = _Carry(jnp.int32(start), _with_room(lanes, end - start), row, is_active)
+        if end <= common:
+            return lax.fori_loop(start, end, lambda _, carry: one(carry), carry)
+        return lax.while_loop(has_use, one, carry)
+
+    end = 1
+    for width, passes in groupby(widths[1:]):
+        start, end = end, end + len(list(passes))
         if width < len(actions):
-            scores = jnp.where(is_legal, score(row)[games, actions], -jnp.inf)
-            kept = lax.top_k(scores.T, width)[1].T
-            actions, is_legal = actions[kept, games], is_legal[kept, games]
+            kept = lax.top_k(_scores(score, row, actions, is_active).T, width)[1].T
+            actions, is_active = actions[kept, games], is_active[kept, games]
             lanes = jax.tree.map(partial(_kept, kept=kept), lanes)
-        start, num_nodes = max(num_nodes, 1), num_nodes + passes  # the first pass has planted the lanes
         with jax.named_scope("passes"):
-            lanes = lax.fori_loop(start, num_nodes, step, _with_room(lanes, num_nodes - start))
-        q = lanes.reward[0] + lanes.discount[0] * lanes.total[0] / lanes.count[0]
-        place = games, jnp.where(is_legal, actions, num_actions)  # beyond all actions, where writes are dropped
-        row = row._replace(
-            q=row.q.at[place].set(q.reshape(width, num_games), mode="drop"),
-            visits=row.visits.at[place].set(float(num_nodes), mode="drop"),
-        )
+            _, lanes, row, is_active = grown(lanes, row, actions, is_active, start, end)
     value = (root.value + (row.visits * row.q).sum(-1)) / (1 + row.visits.sum(-1))
     return row._replace(value=value)
 
 
-def phases(sequence: list[int]) -> list[tuple[int, int]]:
-    """(actions that are considered, passes) in turn, of `policies.halving`'s visits; the last pass may be cut."""
-    widths = Counter(sequence).values()  # how many actions get their first visit, their second, ...
-    return [(width, len(list(same))) for width, same in groupby(widths)]
+def rounds_of(visits: np.ndarray) -> np.ndarray:
+    """How many root actions are visited in each pass, [m + 1, P] by how many are considered.
+
+    Args:
+      visits: `policies.considered_visits`. The last pass of a row may be cut by the budget; a forced move's row is as
+        long as that of m actions.
+    """
+    rows = [np.bincount(row.astype(int)) for row in visits]
+    rows[:2] = np.zeros(1, int), rows[1][: len(rows[-1])]
+    length = max(map(len, rows))
+    return np.array([np.pad(row, (0, length - len(row))) for row in rows])
+
+
+class _Carry(NamedTuple):
+    """What a pass changes."""
+
+    new: Array  # the node that comes next, in every lane
+    lanes: Lanes
+    row: Row  # the root's
+    is_active: Array  # [W, B] whether the lane's action is still considered
+
+
+def _scores(score: Callable[[Row], Array], row: Row, actions: Array, is_active: Array) -> Array:
+    """The scores [W, B] of the lanes' actions, -inf of those no longer considered."""
+    return jnp.where(is_active, score(row)[jnp.arange(actions.shape[1]), actions], -jnp.inf)
+
+
+def _seen(row: Row, lanes: Lanes, actions: Array, is_active: Array, visits: Array | int) -> Row:
+    """The root's row after so many visits of the active lanes' actions [W, B]."""
+    q = lanes.reward[0] + lanes.discount[0] * lanes.total[0] / lanes.count[0]
+    num_games, num_actions = row.q.shape
+    place = jnp.arange(num_games), jnp.where(is_active, actions, num_actions)  # beyond all, where writes are dropped
+    return row._replace(
+        q=row.q.at[place].set(q.reshape(actions.shape), mode="drop"),
+        visits=row.visits.at[place].set(jnp.asarray(visits, row.visits.dtype), mode="drop"),
+    )
+
+
+def _rank(scores: Array) -> Array:
+    """The place [W, B] of each lane among its game's, 0 for the highest score; the first among equals."""
+    lane = jnp.arange(len(scores))
+    is_ahead = (scores[:, None] > scores) | ((scores[:, None] == scores) & (lane[:, None, None] < lane[:, None]))
+    return is_ahead.sum(0)
 
 
 def _repeated(tree: Any, width: int) -> Any:

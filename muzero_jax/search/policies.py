@@ -66,8 +66,8 @@ def gumbel_search(
             return first_argmax(jnp.where(row.visits == visits[:, None], score(row), -jnp.inf))
 
         if in_passes:
-            schedule = passes.phases(halving(min(most_considered, num_actions), num_simulations))
-            row, tree = passes.visit(root, simulator, params, score, below, expand_key, schedule=schedule), None
+            rounds = passes.rounds_of(considered_visits(min(most_considered, num_actions), num_simulations))
+            row, tree = passes.visit(root, simulator, params, score, below, expand_key, rounds=rounds), None
         else:
             table = jnp.asarray(considered_visits(most_considered, num_simulations))
             num_considered = jnp.minimum(most_considered, legal_action_mask.sum(-1))

@@ -106,7 +106,7 @@ class SearchConfig:
     """gumbel: Gumbel MuZero, which improves with few simulations; puct: MuZero's own, with noise in the root's prior"""
     engine: Literal["own", "passes", "mctx"] = "own"
     """own: one simulation after another; passes: Gumbel's search with all simulations of a round at the same time, for
-    accelerators (docs/search.md), where PUCT uses own; mctx: the reference"""
+    accelerators (docs/search.md); PUCT, and chance in the rules, are searched as own; mctx: the reference"""
     num_simulations: Annotated[Simulations, Fact(common=True, short="--sims")] = 16
     """simulations for each move of self-play"""
     max_num_considered_actions: Annotated[PositiveInt, Fact(tuned=Range(4, 16, "never varied"))] = 8

@@ -70,7 +70,7 @@ def _openings(agent: Agent, say: Say) -> Iterator[Finding]:
     if (searched := openings.solved_openings(agent)) is not None:
         say("searching the opening moves ...")
         judged = openings.judge(searched.values(agent.params))
-        share, solved = judged["right"] / judged["solved"], judged["solved"]
+        share, solved = openings.share_right(judged), judged["solved"]
         low, high = wilson_interval(share, solved)
         yield Finding("exact play", "opening-value accuracy", share, low, high, solved)
 

@@ -98,6 +98,11 @@ def judge(values: np.ndarray) -> dict[str, Any]:
     return {"right": int((~wrong).sum()), "solved": int(wrong.size), "wrong": np.argwhere(wrong).tolist()}
 
 
+def share_right(judged: dict[str, Any]) -> float:
+    """The opening-value accuracy: the share of right values."""
+    return judged["right"] / judged["solved"]
+
+
 def format_table(result: dict[str, Any]) -> str:
     """The board, leaning as Hex's does; a value that is wrong stands in brackets."""
     wrong = set(map(tuple, result.get("wrong", ())))

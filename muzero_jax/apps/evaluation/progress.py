@@ -150,7 +150,7 @@ class Versions:
     def _other_boards(self, params: Params) -> dict[str, float]:
         """The opening-value accuracy on the run's other boards."""
         judged = {board: openings.judge(judge.values(params)) for board, judge in self._others.items()}
-        return {f"{metrics.OPENINGS}_{board}": found["right"] / found["solved"] for board, found in judged.items()}
+        return {f"{metrics.OPENINGS}_{board}": openings.share_right(found) for board, found in judged.items()}
 
     @property
     def _quick(self) -> list[int]:
@@ -202,8 +202,8 @@ def open_versions(
 
 def scores(matches: dict[str, Summary], judged: dict[str, Any] | None) -> dict[str, float]:
     """The metrics of matches, by the opponents' names, and of `Versions.judge_openings`'s answer."""
-    share_right = {} if judged is None else {"eval/openings_right": judged["right"] / judged["solved"]}
-    return {f"eval/{spec}": match["score"] for spec, match in matches.items()} | share_right
+    found = {} if judged is None else {metrics.OPENINGS: openings.share_right(judged)}
+    return {f"eval/{spec}": match["score"] for spec, match in matches.items()} | found
 
 
 def _specs(mcts_simulations: Sequence[int]) -> list[str]:

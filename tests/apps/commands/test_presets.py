@@ -60,7 +60,7 @@ def test_a_device_changes_sizes_and_search_alone_and_never_the_replay_ratio(env,
         times * config.self_play.num_envs,
         times * config.optimiser.batch_size,
     )
-    assert found.search.engine == ("passes" if env == "hex" else "own")
+    assert found.search.engine == "passes"
     changed = {name for name, value in flat(found).items() if value != flat(config)[name]}
     assert changed <= {"self_play.num_envs", "optimiser.batch_size", "search.engine"}
     assert validate(found) == found
