@@ -18,6 +18,7 @@ from muzero_jax.run import accounting, memory, metrics, run
 from muzero_jax.run.flops import Flops
 from muzero_jax.run.interrupt import Interrupt
 from muzero_jax.storage import config as configs
+from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG, assert_same
