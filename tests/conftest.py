@@ -61,6 +61,19 @@ def _put(cache, key, value):
     part.replace(cache.path / f"{key}-cache")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_curves():
+    """A run's curves, which take a second to draw and are drawn at each of its ends, are an empty file.
+
+    `run/test_metrics.py` draws them, and so do runs in processes of their own, such as that of `run/test_killed.py`.
+    """
+    from muzero_jax.run import charts, metrics  # here, because the import hook must come first
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(charts, "plot_curves", lambda run_dir: (Path(run_dir) / metrics.CURVES).touch())
+        yield
+
+
 @pytest.fixture
 def strict_rank_promotion():
     """Arrays of different rank must be broadcast explicitly. pgx's Go and chess don't, so it isn't the default."""

@@ -30,7 +30,13 @@ from tests.reference.windows import make_window
 
 CONFIG = replace(
     tiny_run.CONFIG,
-    replay=replace(tiny_run.CONFIG.replay, priority_exponent=1.0, importance_exponent=0.5, reanalyze_fraction=0.5),
+    replay=replace(
+        tiny_run.CONFIG.replay,
+        priority_exponent=1.0,
+        importance_exponent=0.5,
+        reanalyze_fraction=0.5,
+        symmetries=False,  # which would only lengthen compiling
+    ),
     optimiser=replace(tiny_run.CONFIG.optimiser, target_period=3),
 )
 REST = 2

@@ -86,9 +86,10 @@ def loop(run: Run, *, matches: Future, stop_requested: Callable[[], bool], save_
         if stop:
             return
         if evaluate:
-            run.checkpoints.wait()  # a summary says that there is a checkpoint
-            for member in run.members:
-                run.summarise(member)
+            if not is_over:  # else the runner sums it up, also what was not evaluated
+                run.checkpoints.wait()  # a summary says that there is a checkpoint
+                for member in run.members:
+                    run.summarise(member)
             start = run.iteration  # and look at the clock again, which an evaluation takes on
             continue
         run.chunk(np.array(progress, np.float32), is_typical=matches.done())

@@ -224,18 +224,24 @@ def test_the_unroll_is_a_plain_loop_and_every_loss_is_finite(num_actions, num_co
     params = jax.tree.map(lambda x: jnp.asarray(generator.normal(size=x.shape) * 0.3, jnp.float32), fresh)
     window = random_window(0, 5, 6, num_actions)
     outcome = jnp.asarray(generator.integers(-1, num_codes - 1, window.action.shape), jnp.int32)
-    wanted = partial(targets.make, unroll_steps=K, td_steps=2, td_lambda=1.0, stop_at_exploration=True)
+    make_targets = partial(targets.make, unroll_steps=K, td_steps=2, td_lambda=1.0, stop_at_exploration=True)
     sample = partial(chance.sample_codes, num_codes=num_codes, known=not encodes)
-    batch = targets.make_batch(
-        window._replace(outcome=outcome),
-        wanted(window),
-        jnp.ones(5),
-        jax.random.key(1),
-        unroll_steps=K,
-        num_frames=K + 1,
-        sample_codes=lambda window, alive, key: sample(window, alive, key),
-    )
-    outputs = jax.jit(partial(unroll.unroll, model))(params, batch)
+
+    @jax.jit
+    def learned_from(params, window):
+        batch = targets.make_batch(
+            window,
+            make_targets(window),
+            jnp.ones(5),
+            jax.random.key(1),
+            unroll_steps=K,
+            num_frames=K + 1,
+            sample_codes=sample,
+        )
+        outputs = unroll.unroll(model, params, batch)
+        return batch, outputs, losses.total(outputs, batch, make_terms(model))
+
+    batch, outputs, (total, metrics) = learned_from(params, window._replace(outcome=outcome))
 
     def by_hand(params, batch):
         output, found = model.initial_inference(params, batch.observation[:, 0]), []
@@ -257,7 +263,6 @@ def test_the_unroll_is_a_plain_loop_and_every_loss_is_finite(num_actions, num_co
         )
         for found, wanted in zip((*(x[:, k] for x in heads), outputs.value_logits[:, k + 1]), expected, strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
-    total, metrics = losses.total(outputs, batch, make_terms(model))
     assert np.isfinite(total) and all(np.isfinite(x) for x in metrics.values())
 
 

@@ -177,11 +177,11 @@ def test_the_gradient_of_a_checkpointed_unroll_is_the_same(batch):
 @pytest.mark.parametrize("kind", ["observation", pytest.param("fully_convolutional", marks=pytest.mark.slow)])
 def test_where_embeddings_are_rounded_moves_imagined_abreast_are_those_imagined_in_turn(kind):
     model = networks.make_model(
-        BOARD, Support(-1.0, 1.0, 3), kind=kind, width=4, num_blocks=1, activation="relu", compute_dtype="float32"
+        BOARD, Support(-1.0, 1.0, 3), kind=kind, width=4, num_blocks=0, activation="relu", compute_dtype="float32"
     )
     assert model.rounds_embeddings and not MODEL.rounds_embeddings
-    window = random_window(0, N, K + 3, BOARD.num_actions, BOARD.observation_shape)
-    windows = make_batch(window, jax.random.key(0), unroll_steps=K)
+    window = random_window(0, N, 5, BOARD.num_actions, BOARD.observation_shape)
+    windows = make_batch(window, jax.random.key(0), unroll_steps=2)
     generator = np.random.default_rng(0)
     shapes = jax.eval_shape(model.init, jax.random.key(0))
     params = jax.tree.map(lambda x: jnp.asarray(generator.normal(size=x.shape), jnp.float32), shapes)
@@ -375,9 +375,8 @@ def test_without_moves_to_unroll_the_dynamics_are_never_asked(batch):
     params, observation, legal, actions, wanted = batch
     model = MODEL._replace(recurrent_inference=None)  # type: ignore
     root = jax.tree.map(lambda x: x[:, :1], wanted)._replace(reward=wanted.reward[:, :0])
-    outputs = unroll.unroll(model, params, Batch(observation, legal, actions[:, :0], root, jnp.ones(N)))
-    value = losses.value_loss(
-        outputs, Batch(observation, legal, actions, root, jnp.ones(N)), scalar_loss=MODEL.scalar_loss
-    )
+    batch = Batch(observation, legal, actions[:, :0], root, jnp.ones(N))
+    outputs = jax.jit(partial(unroll.unroll, model))(params, batch)
+    value = jax.jit(partial(losses.value_loss, scalar_loss=MODEL.scalar_loss))(outputs, batch)
     np.testing.assert_array_equal(value, MODEL.scalar_loss(outputs.value_logits[:, 0], wanted.value[:, 0]))
     assert outputs.policy_logits.shape == (N, 1, A)

@@ -25,12 +25,18 @@ def frames(seed, length, games):
 def make_ring(seed=0, rollouts=4, games=B):
     """A ring of C frames into which rollouts of T went, without devices: what it holds but for the priorities."""
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), frames(0, 1, 1))
-    ring = replay.init(shapes, num_envs=games, replay_length=C)
-    for index in range(rollouts):
-        ring = replay.add(ring, frames(seed + index, T, games))
-    return ring
+
+    @jax.jit
+    def ring_of(played):
+        ring = replay.init(shapes, num_envs=games, replay_length=C)
+        for rollout in played:
+            ring = replay.add(ring, rollout)
+        return ring
+
+    return ring_of([frames(seed + index, T, games) for index in range(rollouts)])
 
 
+@partial(jax.jit, static_argnames="end_weight")
 def weigh(ring, end_weight=1):
     return replay.start_weights(ring, window_length=5, unroll_steps=2, end_weight=end_weight)
 
@@ -67,7 +73,8 @@ def sample_of(ring, *, key=0, num_updates=50, batch_size=400, alpha=1.0, beta=1.
 
 def test_emphasis_is_priority_to_the_alpha_in_steps_of_one_part_in_millions():
     priority, start_weights = random_priorities(0), weigh(make_ring(), end_weight=3)
-    found = np.asarray(priorities.emphasis(priority, start_weights, exponent=0.6), np.float64)
+    emphasis = jax.jit(partial(priorities.emphasis, exponent=0.6))
+    found = np.asarray(emphasis(priority, start_weights), np.float64)
     wanted, possible = np.asarray(priority, np.float64) ** 0.6, np.asarray(start_weights) > 0
     np.testing.assert_allclose(
         (found / found[possible].max())[possible], (wanted / wanted[possible].max())[possible], 1e-5
@@ -231,7 +238,8 @@ def test_a_priority_is_the_distance_of_search_value_and_return_whatever_the_valu
     window = random_window(4, num_windows=30, length=2 + 4 + 1)
     make_targets = partial(targets.make, unroll_steps=0, td_steps=4, td_lambda=1.0, stop_at_exploration=True)
     learned = partial(make_targets, search_value_weight=search_value_weight)
-    batch = targets.make_batch(window, learned(window), jnp.ones(30), jax.random.key(0), unroll_steps=0, num_frames=1)
+    make_batch = jax.jit(partial(targets.make_batch, unroll_steps=0, num_frames=1))
+    batch = make_batch(window, jax.jit(learned)(window), jnp.ones(30), jax.random.key(0))
     sample = Sample(jnp.arange(30), jnp.arange(30), jnp.linspace(0.1, 1.0, 30))
     stops = partial(targets.stops, stop_at_exploration=True)
     updated = partial(priorities.updated, make_targets=make_targets, stops=stops)
@@ -259,9 +267,11 @@ def test_a_window_whose_return_stops_at_once_keeps_its_priority(stop_at_explorat
     make = partial(targets.make, unroll_steps=0, td_steps=1, td_lambda=1.0, **hyperparameters)
     sample = Sample(jnp.zeros(3, jnp.int32), jnp.arange(3), jnp.ones(3))
     stops = partial(targets.stops, **hyperparameters)
-    write_back, metrics = priorities.updated(sample, window, Batch(*[None] * 5), make_targets=make, stops=stops)  # type: ignore
+    updated = jax.jit(partial(priorities.updated, make_targets=make, stops=stops))
+    write_back, metrics = updated(sample, window, Batch(*[None] * 5))  # type: ignore
     ring = make_ring(games=3)._replace(priority=jnp.full((C, 3), 0.7))
-    np.testing.assert_allclose(replay.write_back(ring, (write_back,)).priority[0], found, rtol=1e-6)
+    written = jax.jit(replay.write_back)(ring, (write_back,))
+    np.testing.assert_allclose(written.priority[0], found, rtol=1e-6)
     np.testing.assert_allclose(metrics["train/priority"], 0.5 if stop_at_exploration else 0.7, rtol=1e-6)
 
 

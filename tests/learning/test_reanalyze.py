@@ -185,9 +185,10 @@ def test_frames_of_the_next_episode_at_a_windows_end_get_their_own_targets_too()
     game = random_window(3, 5, 1, A, end_probability=0.0)  # time-major: [T, B]
     last = game.is_last.at[1, 0].set(True)
     game = game._replace(is_last=last, discount=jnp.where(last, 0.0, game.discount))
-    ring = replay.add(replay.init(frame_of(game), num_envs=1, replay_length=5), game)
+    ring = jax.jit(replay.add)(replay.init(frame_of(game), num_envs=1, replay_length=5), game)
     sample = Sample(jnp.zeros(1, jnp.int32), jnp.zeros(1, jnp.int32), jnp.ones(1))
-    window = replay.gather(ring, sample, observation_shape=(2,), window_length=5, observation_length=5)
+    gather = partial(replay.gather, observation_shape=(2,), window_length=5, observation_length=5)
+    window = jax.jit(gather)(ring, sample)
     fresh = refresh_by_reading(jnp.float32(10.0), window, jax.random.key(0), num_windows=1, num_frames=5)
     found = fresh_targets(sample, fresh, share=1.0, num_frames=5)
     written = jax.jit(replay.write_back)(ring, (found,)).transitions

@@ -265,6 +265,6 @@ def test_a_frame_holds_what_chance_did_and_nothing_where_no_chance_is_listed(tra
     lost = rolled & np.asarray(frames.outcome == 0)
     assert (np.asarray(frames.discount)[lost] == -1).all()
     one = jax.tree.map(lambda leaf: leaf[0, 0], frames)
-    stored = buffer.add(buffer.init(one, num_envs=NUM_ENVS, replay_length=LENGTH), frames).transitions
+    stored = jax.jit(buffer.add)(buffer.init(one, num_envs=NUM_ENVS, replay_length=LENGTH), frames).transitions
     np.testing.assert_array_equal(stored.outcome, frames.outcome)
     assert trajectory.outcome is None

@@ -81,9 +81,10 @@ def test_outcomes_of_chance_are_turned_with_the_board_and_codes_that_an_encoder_
     codes = np.random.default_rng(1).integers(0, 4, (N, K))
     batch = batch._replace(extras={"codes": jnp.asarray(codes)})
     permutation = jnp.array([[0, 1, 2], [1, 0, 2], [0, 1, 2], [2, 0, 1]])
-    known = augment(batch, jax.random.key(0), symmetries=symmetries._replace(outcome_permutation=permutation))
+    turn = jax.jit(augment)
+    known = turn(batch, jax.random.key(0), symmetries=symmetries._replace(outcome_permutation=permutation))
     index = np.asarray(jax.random.randint(jax.random.key(0), (N,), 0, 4))
     expected = [[[*permutation[g], 3][code] for code in row] for g, row in zip(index, codes, strict=True)]
     np.testing.assert_array_equal(known.extras["codes"], expected)
-    found = augment(batch, jax.random.key(0), symmetries=symmetries)
+    found = turn(batch, jax.random.key(0), symmetries=symmetries)
     np.testing.assert_array_equal(found.extras["codes"], codes)

@@ -133,10 +133,10 @@ def test_min_max_scaling_is_that_of_float32():
 
 @pytest.mark.parametrize(
     "kind, num_blocks",
-    [("observation", 0), ("tower", 0)]
+    [("observation", 0)]
     + [
         pytest.param(*kind, marks=pytest.mark.slow)
-        for kind in (("mlp", 1), ("attention", 1), ("fully_convolutional", 0))
+        for kind in (("tower", 0), ("mlp", 1), ("attention", 1), ("fully_convolutional", 0))
     ],
 )
 def test_loss_and_gradient_in_float16_are_those_of_float32(kind, num_blocks):

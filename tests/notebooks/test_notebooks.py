@@ -58,4 +58,4 @@ def test_the_fast_mode_is_tiny_and_otherwise_a_config_stays_as_it_is(monkeypatch
     assert notebook.fast(config) == config
     monkeypatch.setenv("MUZERO_JAX_FAST", "1")
     tiny = validate(notebook.fast(config))
-    assert tiny.max_iterations == 4 and tiny.self_play.num_envs == 8 and tiny.env == "hex"
+    assert tiny.max_iterations == 2 and tiny.self_play.num_envs == 4 and tiny.env == "hex"

@@ -14,8 +14,8 @@ from tests.run.conftest import draw_matches
 TINY = (
     "--devices 2 --network.width 8 --search.num-simulations 2 --search.max-num-considered-actions 2 "
     "--self-play.num-envs 4 --self-play.rollout-length 4 --replay.replay-length 16 --replay.min-frames 4 "
-    "--targets.unroll-steps 1 --targets.td-steps 2 --optimiser.batch-size 4 --optimiser.updates-per-iteration 1 "
-    "--evaluation.num-simulations 2 --no-tensorboard"
+    "--replay.no-symmetries --targets.unroll-steps 1 --targets.td-steps 2 --optimiser.batch-size 4 "
+    "--optimiser.updates-per-iteration 1 --evaluation.num-simulations 2 --no-tensorboard"
 ).split()
 """Flags of a run that is small in every way."""
 

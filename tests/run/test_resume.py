@@ -18,10 +18,11 @@ from muzero_jax.run import accounting, memory, metrics, run
 from muzero_jax.run.flops import Flops
 from muzero_jax.run.interrupt import Interrupt
 from muzero_jax.storage import config as configs
+from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG, assert_same
-from tests.run.conftest import DRAWN, saved_state, signalled_in_chunk
+from tests.run.conftest import DRAWN, happening_in_chunk, saved_state, signalled_in_chunk
 
 # --- bit for bit ------------------------------------------------------------------------------------------------------
 
@@ -67,6 +68,13 @@ def test_a_run_is_evaluated_after_equal_parts_of_its_budget_also_when_it_is_resu
 
 
 # --- what may not harm a run ------------------------------------------------------------------------------------------
+
+
+def test_an_evaluation_while_training_leaves_a_summary(session):
+    found, evaluation = [], replace(CONFIG.evaluation, parts=2)
+    look = happening_in_chunk(3, lambda: found.append(run_directory.read_summary(session.directory)))
+    session(look, max_iterations=8, evaluation=evaluation)
+    assert (found[0]["iteration"], found[0]["finished"]) == (4, False)
 
 
 def test_a_run_that_does_not_fit_deletes_nothing_and_blocks_nothing(session, monkeypatch):

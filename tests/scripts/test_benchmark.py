@@ -155,6 +155,7 @@ def changed(before, after):
     return any((x != y).any() for x, y in zip(*map(jax.tree.leaves, (before, after)), strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("program", "work"),
     [
@@ -172,6 +173,7 @@ def test_self_play_goes_on_with_legal_moves(program, work):
     assert (first.observation != second.observation).any()  # it goes on from where it was
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("suite", "work"), [("learner", 1), ("iteration", 8)])
 def test_the_baseline_changes_its_parameters(suite, work):
     variant = programs.baseline(suite, TINY)
@@ -207,6 +209,7 @@ def test_the_baselines_network_is_ours_with_xlas_convolutions():
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=2e-5), ours, theirs)
 
 
+@pytest.mark.slow
 def test_the_python_tree_is_our_puct_tree_visit_for_visit():
     config = programs.searching(programs.playing("tic_tac_toe", NETWORK, 6, 24), policy="puct")
     algorithm, roots = algorithms.make(config), programs.positions(config, 3)

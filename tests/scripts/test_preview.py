@@ -131,7 +131,10 @@ def test_what_cannot_be_previewed_is_one_sentence(monkeypatch, capsys):
 TINY = replace(tiny_run.CONFIG, env="hex", board_size=3)
 
 
-@pytest.mark.parametrize(("kind", "engine"), [("observation", "own"), ("fully_convolutional", "passes")])
+@pytest.mark.parametrize(
+    ("kind", "engine"),
+    [pytest.param("observation", "own", marks=pytest.mark.slow), ("fully_convolutional", "passes")],
+)
 def test_programs_of_every_kind_lower_for_gpus_and_tpus(kind, engine):
     network, search = replace(TINY.network, kind=kind, width=8), replace(TINY.search, engine=engine)
     mesh = devices.make_mesh(1)

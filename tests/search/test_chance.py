@@ -23,7 +23,7 @@ from tests.reference.chance_tables import MODEL, State, make_game, random_table
 from tests.reference.programs import equations
 from tests.reference.tabular import TABULAR, make_table
 
-NUM_ROOTS, BUDGET = 1000, 24
+NUM_ROOTS, BUDGET = 100, 24
 PUCT = {"pb_c_init": 1.25, "pb_c_base": 19652.0}
 SIZES = {"5x4": (5, 4, -1.0, BUDGET), "2x10": (2, 10, 0.97, BUDGET), "156x21": (156, 21, -1.0, 8)}
 """Actions, outcomes, the discount between two moves (of two players, or of one), simulations."""
@@ -82,10 +82,17 @@ def look(search, table, states, seed=0, legal=None):
     return jax.device_get(jax.jit(search)(table, jax.random.key(seed), roots_of(table, states, legal)))
 
 
+@cache
+def searched(kind, make):
+    """A search of the 64 states of a random table, and the table."""
+    table = random_table(0, 3, 5)
+    return look(make(WORLDS[kind](table)), table, np.arange(64)), table
+
+
 # --- mctx's trees -----------------------------------------------------------------------------------------------------
 
 
-def thousand_roots(table):
+def hundred_roots(table):
     generator = np.random.default_rng(1)
     legal = generator.random((NUM_ROOTS, table.reward.shape[1])) < 0.7
     legal[:, 1] = True
@@ -97,7 +104,7 @@ def own_trees(size):
     num_actions, num_outcomes, discount, num_simulations = SIZES[size]
     table = random_table(0, num_actions, num_outcomes)
     search = jax.jit(puct(learned(table, discount), num_simulations=num_simulations))
-    return jax.device_get(search(table, jax.random.key(0), thousand_roots(table))), table
+    return jax.device_get(search(table, jax.random.key(0), hundred_roots(table))), table
 
 
 def stochastic_policy(table, roots, *, discount, num_simulations):
@@ -138,21 +145,17 @@ def stochastic_policy(table, roots, *, discount, num_simulations):
     )
 
 
-FUSED: dict = {"xla_cpu_use_fusion_emitters": True} if jax.__version_info__ < (0, 11) else {}
-"""Without it, as tests compile, mctx copies its trees at every level of a descent, which takes minutes."""
-
-
 @pytest.fixture(scope="module", params=SIZES)
 def both_searches(request):
     """(Ours, mctx's, A)."""
     found, table = own_trees(request.param)
     num_actions, _, discount, num_simulations = SIZES[request.param]
     reference = jax.jit(partial(stochastic_policy, discount=discount, num_simulations=num_simulations))
-    inputs = table, thousand_roots(table)
-    return found, jax.device_get(reference.lower(*inputs).compile(FUSED)(*inputs)), num_actions
+    inputs = table, hundred_roots(table)
+    return found, jax.device_get(reference(*inputs)), num_actions
 
 
-def test_every_node_of_a_thousand_trees_is_that_of_mctx(both_searches):
+def test_every_node_of_a_hundred_trees_is_that_of_mctx(both_searches):
     found, reference, num_actions = both_searches
     tree, theirs = found.tree, jax.tree.map(lambda x: np.asarray(x).swapaxes(0, 1), reference.search_tree)
     by_outcome = tree.is_chance[tree.parent, np.arange(NUM_ROOTS)]
@@ -202,10 +205,9 @@ def test_every_node_of_a_tree_of_the_rules_is_that_of_plain_loops():
 @both
 def test_the_network_is_never_asked_about_a_chance_node_of_the_rules(make):
     """All that it would say of one is NaN, and so would be every mean above."""
-    table = random_table(0, 3, 5)
+    found, table = searched("rules", make)
     shown = jax.vmap(make_game(table).observe)(State(jnp.arange(2), jnp.ones(2)))
     assert np.isnan(MODEL.initial_inference(table, shown).value_logits).all()
-    found = look(make(rules(table)), table, np.arange(64))
     tree = found.tree
     assert tree.is_chance.sum() > 64
     for numbers in (found.policy, found.value, tree.value, tree.raw_value, tree.q, tree.prior):
@@ -214,9 +216,8 @@ def test_the_network_is_never_asked_about_a_chance_node_of_the_rules(make):
 
 def test_a_move_without_chance_leads_straight_on():
     """Node 2 i + 1 stays unused, and no simulation ends at an afterstate."""
-    table = random_table(0, 3, 5)
-    tree = look(puct(rules(table)), table, np.arange(64)).tree
-    games = np.arange(64)
+    found, table = searched("rules", puct)
+    tree, games = found.tree, np.arange(64)
     assert not tree.is_chance[0::2].any()
     for node in range(2, 2 * BUDGET + 1, 2):
         parent, action = tree.parent[node], tree.action[node]
@@ -317,13 +318,13 @@ def test_the_choice_does_not_depend_on_the_key(kind, make):
 def test_no_index_at_any_node_gives_nan(kind):
     table = random_table(0, 3, 5)
     world = WORLDS[kind](table)
-    root = world.root(table, roots_of(table, np.arange(16)))
-    below = world.expand(table, jax.random.key(0), jnp.zeros(16, jnp.int32), root.embedding)
+    root, expand = world.root(table, roots_of(table, np.arange(16))), jax.jit(world.expand)
+    below = expand(table, jax.random.key(0), jnp.zeros(16, jnp.int32), root.embedding)
     above = below if below.passed is None else below.passed.afterstate
     assert above.is_chance.any()
     for embedding in (root.embedding, below.embedding, above.embedding):
         for index in (-1, *range(7), 1000):
-            node = world.expand(table, jax.random.key(0), jnp.full(16, index, jnp.int32), embedding)
+            node = expand(table, jax.random.key(0), jnp.full(16, index, jnp.int32), embedding)
             for leaf in jax.tree.leaves(node):
                 assert np.isfinite(np.asarray(leaf, np.float64)).all()
 
@@ -411,9 +412,9 @@ def test_the_rules_pass_an_afterstate_on_the_way(make):
 def test_where_rewards_and_discounts_stand():
     """The move's edge has the reward and discount 1, the outcome's no reward and the signed discount."""
     world, key, zero = learned(BY_HAND, -0.9), jax.random.key(0), jnp.zeros(1, jnp.int32)
-    root = world.root(BY_HAND, roots_of(BY_HAND, [0]))
-    after = world.expand(BY_HAND, key, zero, root.embedding)
-    state = world.expand(BY_HAND, key, zero + 1, after.embedding)
+    root, expand = world.root(BY_HAND, roots_of(BY_HAND, [0])), jax.jit(world.expand)
+    after = expand(BY_HAND, key, zero, root.embedding)
+    state = expand(BY_HAND, key, zero + 1, after.embedding)
     assert after.is_chance and not state.is_chance and not root.is_chance
     np.testing.assert_allclose((after.reward[0], after.discount[0]), (0.1, 1.0), rtol=1e-6)
     np.testing.assert_allclose((state.reward[0], state.discount[0]), (0.0, -0.9), rtol=1e-6)
@@ -504,8 +505,8 @@ def test_gumbel_finds_the_best_action_of_a_game_of_chance_and_its_value(kind):
 
 @each_world
 def test_no_value_leaves_the_range_of_a_games_returns(kind):
-    table = random_table(0, 3, 5)
-    plain = look(gumbel(WORLDS[kind](table)), table, np.arange(64)).tree
+    found, table = searched(kind, gumbel)
+    plain = found.tree
     tree = look(gumbel(bounded(WORLDS[kind](table), 1.0)), table, np.arange(64)).tree
     assert np.abs(plain.q).max() > 1.5
     for numbers in (tree.q, tree.value):

@@ -84,7 +84,7 @@ LEGAL_AND_VISITS = {
 5 more of 4, 14 more of 2. A forced move has half of them."""
 
 
-def visits_of(num_legal, max_num_considered_actions):
+def visits_of(num_legal):
     """The root's row where so many of 16 actions are legal, and action a is worth -a."""
 
     def expand(params, key, action, embedding):
@@ -102,17 +102,17 @@ def visits_of(num_legal, max_num_considered_actions):
         None,
         lambda row: jnp.where(is_legal, jnp.where(row.visits > 0, row.q, -jnp.arange(16.0)), -jnp.inf),
         lambda row: jnp.argmin(row.visits, axis=-1).astype(jnp.int32),
-        rounds=passes.rounds_of(policies.considered_visits(max_num_considered_actions, 64)),
+        rounds=passes.rounds_of(policies.considered_visits(16, 64)),
     )
     return jax.device_get(jax.jit(search)(jax.random.key(0)))
 
 
 def test_visits_by_hand_for_any_number_of_legal_actions_alone_and_in_a_batch():
-    row = visits_of(tuple(LEGAL_AND_VISITS), 16)
+    row = visits_of(tuple(LEGAL_AND_VISITS))
     for game, (num_legal, expected) in enumerate(LEGAL_AND_VISITS.items()):
         np.testing.assert_array_equal(row.visits[game], expected + [0] * (16 - num_legal))
         np.testing.assert_allclose(row.q[game, :num_legal], -np.arange(num_legal), atol=1e-6)
-    alone = visits_of((16,), 16)
+    alone = visits_of((16,))
     np.testing.assert_array_equal(alone.q[0], row.q[-1])
     np.testing.assert_array_equal(alone.value[0], row.value[-1])
 

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import pytest
 
 import muzero_jax
+from muzero_jax.apps.check import algorithm
 from muzero_jax.learning.losses import Term
 from muzero_jax.networks import model as networks
 from muzero_jax.networks.value_transform import Support
@@ -137,5 +138,12 @@ def test_illegal_moves_and_losses_that_run_past_the_end_or_are_no_numbers_are_na
         assert any(each.startswith(sentence) for each in found), (sentence, found)
 
 
-def test_nothing_is_found_in_an_example_with_options():
-    assert muzero_jax.check("examples/algorithms/entropy_bonus.py", tiny_run.algorithm().environment, weight=0.5) == []
+def test_a_file_is_checked_as_the_algorithm_that_its_options_make(monkeypatch):
+    monkeypatch.setattr(algorithm, "examine", lambda checked: [f"{checked.terms[-1].name} {checked.terms[-1].weight}"])
+    found = muzero_jax.check("examples/algorithms/entropy_bonus.py", tiny_run.algorithm().environment, weight=0.5)
+    assert found == ["entropy 0.5"]
+
+
+@pytest.mark.slow
+def test_nothing_is_found_in_an_example():
+    assert muzero_jax.check("examples/algorithms/entropy_bonus.py", tiny_run.algorithm().environment) == []
