@@ -27,9 +27,9 @@ GAMES: dict[str, Callable[[], Config]] = {
 
 
 TIMES = {
-    "small GPU": {"observation": 4},
-    "large GPU": {"observation": 16, "fully_convolutional": 4, "tower": 8},
-    "TPU": {"observation": 4},
+    "small GPU": {"observation": 4, "pixels": 4},
+    "large GPU": {"observation": 16, "fully_convolutional": 4, "tower": 8, "pixels": 16},
+    "TPU": {"observation": 4, "pixels": 4},
 }
 """Times as many games and windows as for a CPU, by kind of network: enough work that a GPU computes for longer than a
 host would take to start each kernel alone, where there is no CUDA graph. These sizes come from previews; they were
