@@ -8,7 +8,9 @@ from muzero_jax.run import charts
 FOLDER = Path(__file__).parent
 PICTURE = FOLDER.parents[1] / "pictures" / "strength.svg"
 GAMES = {"hex-5x5": "Hex 5x5", "hex-7x7": "Hex 7x7", "connect-four": "Connect Four", "othello": "Othello"}
-MARKS = {"mcts:100": "MCTS 100", "mcts:10000": "MCTS 10,000"}
+MARKS = {"mcts:100": "MCTS 100", "mcts:1000": "MCTS 1,000", "mcts:10000": "MCTS 10,000"}
+"""Rollout MCTS; a stroke at the left for each game."""
+MINUTES = (1, 2, 5, 10, 20, 40)
 
 
 def main() -> None:
@@ -16,6 +18,7 @@ def main() -> None:
     minutes = json.loads((FOLDER / "minutes.json").read_text())
     figure = charts.make_figure((7.2, 4.2))
     axes = figure.subplots()
+    heights: dict[str, list[float]] = {}
     for (name, title), colour in zip(GAMES.items(), charts.COLOURS, strict=False):
         players = json.loads((FOLDER / f"{name}.json").read_text())["players"]
         by_version = {Path(player["name"]).name.partition("@")[0]: player for player in players}
@@ -27,9 +30,14 @@ def main() -> None:
         )
         for player in players:
             if player["name"] in MARKS:
-                axes.axhline(player["elo"], xmin=0.0, xmax=0.03, color=colour, linewidth=2)
-    axes.axhline(0, color="0.4", linestyle="--", linewidth=1)
+                axes.axhline(player["elo"], xmax=0.03, color=colour, linewidth=2)
+                heights.setdefault(player["name"], []).append(player["elo"])
+    for name, strokes in heights.items():
+        axes.text(0.035, max(strokes), MARKS[name], transform=axes.get_yaxis_transform(), fontsize=8, color="0.3")
     axes.set(xscale="log", xlabel="minutes of training on one core", ylabel="Elo over rollout MCTS 1,000")
+    axes.set_xticks(MINUTES, [str(minute) for minute in MINUTES])
+    axes.set_xlim(0.7)
+    axes.minorticks_off()
     axes.grid(True, color="0.9")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=9)
