@@ -36,7 +36,7 @@ host would take to start each kernel alone, where there is no CUDA graph. These 
 never timed on a GPU or a TPU, and nothing was trained with them."""
 
 
-def preset(env: str, board_size: int | None, kind: str | None = None) -> Config:
+def preset(env: str, board_size: int | None = None, kind: str | None = None) -> Config:
     """The preset of a game.
 
     Args:

@@ -12,6 +12,7 @@ from jax.experimental import checkify
 from scipy.stats import chisquare
 
 from muzero_jax import algorithm as algorithms
+from muzero_jax.algorithm import playing
 from muzero_jax.algorithm.playing import GUMBEL_SEARCHES, PUCT_SEARCHES
 from muzero_jax.search.bounded import bounded
 from muzero_jax.search.rules import Row, least_taken
