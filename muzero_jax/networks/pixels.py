@@ -11,7 +11,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from muzero_jax.networks.layers import BoardConvolution, Heads, Projector, Residual, Sizes, dense
+from muzero_jax.networks.layers import BoardConvolution, Heads, Projector, Residual, Sizes
 from muzero_jax.networks.network import MuZeroNetwork, move_outputs, position_outputs
 
 MOST_CELLS = 64
@@ -48,8 +48,10 @@ class Shrinking(nn.Module):
         sides = block_sizes(s.observation_shape)
         for step, size in enumerate(sides):
             width = s.width if step == len(sides) - 1 else 2 * s.width  # a small thing must not be lost at once
-            x = dense(width, dtype=s.dtype, product_dtype=s.product_dtype)(blocks(x, size))
-            x = s.activation(nn.LayerNorm(dtype=s.dtype)(x))
+            cells = blocks(x, size)
+            # On a CPU the gradients of a bias before LayerNorm, and of cells that are not rows, cost more than all else.
+            rows = nn.Dense(width, use_bias=False, dtype=s.dtype)(cells.reshape(-1, cells.shape[-1]))
+            x = s.activation(nn.LayerNorm(dtype=s.dtype)(rows)).reshape(*cells.shape[:-1], width)
         return Residual(s, BoardConvolution)(x)
 
 
