@@ -34,8 +34,8 @@ class Arguments:
     out: Path
     """the .safetensors file; its name is the agent's. Those in muzero_jax/agents come with the package"""
     average: tuple[Path, ...] = ()
-    """another agent of the same game and network, for example the one that the run began with; the file gets the mean of all
-    weights (Wortsman et al. 2022). May be given more than once"""
+    """another agent of the same game and network, for example the one that the run began with; the file gets the mean
+    of all weights (Wortsman et al. 2022). May be given more than once"""
     trust_code: bool = False
     """run the Python files that somebody else's run or agent names; read them first"""
 
