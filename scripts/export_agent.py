@@ -34,8 +34,8 @@ class Arguments:
     out: Path
     """the .safetensors file; its name is the agent's. Those in muzero_jax/agents come with the package"""
     average: tuple[Path, ...] = ()
-    """another agent of the same network, for example the one that the run began with; the file gets the mean of all
-    weights (Wortsman et al. 2022). May be given more than once"""
+    """another agent of the same game and network, for example the one that the run began with; the file gets the mean
+    of all weights (Wortsman et al. 2022). May be given more than once"""
     trust_code: bool = False
     """run the Python files that somebody else's run or agent names; read them first"""
 
@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> int:
 
 
 def mean_params(agents: Sequence[Any]) -> Any:
-    """The mean of the agents' weights; ValueError in one sentence if their networks differ."""
+    """The mean of the agents' weights; ValueError in one sentence if their networks or their games differ."""
     import jax
 
     from muzero_jax.agent import misreading
@@ -68,7 +68,10 @@ def mean_params(agents: Sequence[Any]) -> Any:
 
     first, *others = agents
     for other in others:
-        if found := misreading(other, first.config.network, shapes.describe(first.params)):
+        found = misreading(other, first.config.network, shapes.describe(first.params))
+        if other.config.env_name != first.config.env_name:  # whose network may have the same shapes
+            found = f"it plays {other.config.env_name}, not {first.config.env_name}"
+        if found:
             raise ValueError(f"{other.name} has another network than {first.name}: {found}; a mean needs one network")
     return jax.tree.map(lambda *leaves: sum(leaves) / len(leaves), *(agent.params for agent in agents))
 

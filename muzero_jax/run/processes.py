@@ -20,8 +20,6 @@ HEARTBEAT_SECONDS = 30
 """A process that is silent for as long counts as dead, and JAX ends the others."""
 JOIN_SECONDS = 300
 """The longest that the first process waits for the others, and they for it."""
-MATCHES_SECONDS = 24 * 3600
-"""The longest that the others wait at their end for the final matches, which process 0 plays alone."""
 SHARED_SECONDS = 60.0
 """The longest that a network disk may take to show what process 0 has written."""
 
@@ -44,7 +42,6 @@ def join(coordinator: str | None, num_processes: int | None, process_id: int | N
             process_id,
             initialization_timeout=JOIN_SECONDS,
             heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
-            shutdown_timeout_seconds=MATCHES_SECONDS,
         )
     except ValueError as error:
         if coordinator is not None:
@@ -59,6 +56,15 @@ def join(coordinator: str | None, num_processes: int | None, process_id: int | N
             f"the processes did not meet ({first_line}); start all within {JOIN_SECONDS} seconds, each with the same "
             "--coordinator and --num-processes, and its own --process-id"
         ) from error
+
+
+def part() -> None:
+    """Leaves the other processes, once all call it; each may then end, or work on with its own devices.
+
+    So process 0 plays the final matches alone: JAX lets processes wait for each other's end for 5 minutes at most.
+    """
+    if count() > 1:
+        jax.distributed.shutdown()
 
 
 def check_devices() -> None:

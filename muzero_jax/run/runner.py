@@ -130,6 +130,7 @@ def train_to_end(
                 save_minutes=session.checkpoint_minutes,
             )
         run.checkpoints.wait()  # a summary says that there is a checkpoint
+        processes.part()
         if not processes.is_first():
             return [Result({}, interrupted=False)]
         if session.profile:

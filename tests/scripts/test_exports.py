@@ -62,6 +62,20 @@ def test_the_mean_of_agents_has_the_mean_of_each_weight_and_none_of_the_runs_sco
     assert export_agent.read_summary(saved_run, 8) == {}, "of another iteration"
 
 
+@pytest.mark.parametrize(
+    ("changed", "found"),
+    [
+        ({"network": replace(tiny_run.CONFIG.network, support_range=9.0)}, "network.support-range was 9.0, not 1.0"),
+        ({"env": "connect_four"}, "it plays connect_four, not tic_tac_toe"),
+    ],
+)
+def test_weights_of_the_same_shapes_that_mean_something_else_have_no_mean(saved_run, changed, found):
+    run = agents.load_agent(saved_run)
+    other = run._replace(config=replace(run.config, **changed))
+    with pytest.raises(ValueError, match=f"{found}; a mean needs one network"):
+        export_agent.mean_params([run, other])
+
+
 def test_the_command_has_the_flags_that_differ_from_the_preset():
     preset = presets.preset("hex", 5)
     search, optimiser = replace(preset.search, improved_value=False), replace(preset.optimiser, learning_rate=0.01)

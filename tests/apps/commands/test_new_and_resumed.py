@@ -64,6 +64,15 @@ def test_a_run_begins_with_what_init_from_names_and_overwrite_spares_it(began, t
     assert "--overwrite would delete" in capsys.readouterr().err and (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    "env, model", [("minatar-breakout:hidden", "rules"), ("minatar-breakout:hidden", "learned"), ("hex", "rules")]
+)
+def test_a_run_says_that_the_rules_see_what_its_player_may_not(began, capsys, env, model):
+    assert command("--env", env, "--model", model, "--devices", "1") == EXIT_INTERRUPTED
+    said = any(line.startswith("hidden ") for line in capsys.readouterr().out.splitlines())
+    assert said == (env.endswith(":hidden") and model == "rules")
+
+
 # --- from stored games ------------------------------------------------------------------------------------------------
 
 

@@ -88,7 +88,7 @@ def test_resume_leaves_what_has_ended_goes_on_with_the_rest_and_begins_what_is_m
         (True, "seed1"),
         (False, "seed2"),
     ]
-    command[5] = "16384"  # a larger budget goes on with all that have ended
+    command[5], command[-1] = "16384", "--resume-if-any"  # a larger budget goes on with all that have ended
     assert train.main(command) == 0 and [words[-1] for words in started[2:]] == ["--resume-if-any"] * 3
 
 

@@ -322,6 +322,8 @@ def changed(**fields):
         (replace(HEX, board_size=2), HEX, "mlp on hex 2x2, do not fit .* hex 3x3.*fully_convolutional"),
         # Weights of another meaning, though they would fit.
         (CONFIG, changed(activation="gelu"), "its network.activation was relu, not gelu; give this run"),
+        (CONFIG, changed(support_range=100.0), "its network.support-range was 1.0, not 100.0; give this run"),
+        (CONFIG, changed(squash=True), "its network.squash was False, not True; give this run"),
     ],
 )
 def test_weights_that_do_not_fit_are_one_sentence(tmp_path, made_with, config, says):
