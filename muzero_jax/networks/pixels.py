@@ -49,7 +49,7 @@ class Shrinking(nn.Module):
         for step, size in enumerate(sides):
             width = s.width if step == len(sides) - 1 else 2 * s.width  # a small thing must not be lost at once
             cells = blocks(x, size)
-            # On a CPU the gradients of a bias before LayerNorm, and of cells that are not rows, cost more than the rest.
+            # As rows and without a bias: on a CPU the gradients of others cost more than everything else here.
             rows = nn.Dense(width, use_bias=False, dtype=s.dtype)(cells.reshape(-1, cells.shape[-1]))
             x = s.activation(nn.LayerNorm(dtype=s.dtype)(rows)).reshape(*cells.shape[:-1], width)
         return Residual(s, BoardConvolution)(x)
