@@ -68,14 +68,14 @@ def animate(pictures: Sequence[Picture], most_seconds: float = SECONDS) -> Pictu
     grounds = {picture.ground for picture in pictures}
     ground = grounds.pop() if len(grounds) == 1 else ""
     style = (
-        f".moment{{visibility:hidden;animation:{total:.2f}s step-end infinite shown}}"
+        f".moment{{visibility:hidden;animation:{total:.4f}s step-end infinite shown}}"
         f".moment:last-child{{visibility:visible;animation-name:end}}"
         f"@keyframes shown{{0%{{visibility:visible}}{100 * seconds / total:.3f}%{{visibility:hidden}}}}"
         f"@keyframes end{{0%{{visibility:visible}}{100 * LAST_SECONDS / total:.3f}%{{visibility:hidden}}}}"
         f"@media (prefers-reduced-motion: reduce){{.moment{{animation:none}}}}"
     )
     frames = [
-        f'<g class="moment" style="animation-delay:{seconds * number - total * (number > 0):.2f}s">'
+        f'<g class="moment" style="animation-delay:{seconds * number - total * (number > 0):.4f}s">'
         f"{picture.above if ground else picture.ground + picture.above}</g>"
         for number, picture in enumerate(pictures)
     ]
