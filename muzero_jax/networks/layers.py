@@ -52,10 +52,10 @@ class BoardConvolution(nn.Module):
         return outputs
 
 
-def dense(features: int, *, dtype: jnp.dtype, product_dtype: jnp.dtype | None) -> nn.Dense:
+def dense(features: int, *, dtype: jnp.dtype, product_dtype: jnp.dtype | None, use_bias: bool = True) -> nn.Dense:
     """Flax's layer for rows [N, C]; its factors are rounded to bfloat16 if that is the `product_dtype`."""
     dot_general = bfloat16_products.dot_general if product_dtype == jnp.bfloat16 else None
-    return nn.Dense(features, dtype=dtype, dot_general=dot_general)
+    return nn.Dense(features, use_bias=use_bias, dtype=dtype, dot_general=dot_general)
 
 
 class Abilities(NamedTuple):

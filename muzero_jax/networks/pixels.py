@@ -11,7 +11,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from muzero_jax.networks.layers import BoardConvolution, Heads, Projector, Residual, Sizes
+from muzero_jax.networks.layers import BoardConvolution, Heads, Projector, Residual, Sizes, dense
 from muzero_jax.networks.network import MuZeroNetwork, move_outputs, position_outputs
 
 MOST_CELLS = 64
@@ -50,7 +50,8 @@ class Shrinking(nn.Module):
             width = s.width if step == len(sides) - 1 else 2 * s.width  # a small thing must not be lost at once
             cells = blocks(x, size)
             # As rows and without a bias: on a CPU the gradients of others cost more than everything else here.
-            rows = nn.Dense(width, use_bias=False, dtype=s.dtype)(cells.reshape(-1, cells.shape[-1]))
+            shrink = dense(width, dtype=s.dtype, product_dtype=s.product_dtype, use_bias=False)
+            rows = shrink(cells.reshape(-1, cells.shape[-1]))
             x = s.activation(nn.LayerNorm(dtype=s.dtype)(rows)).reshape(*cells.shape[:-1], width)
         return Residual(s, BoardConvolution)(x)
 

@@ -88,7 +88,7 @@ def arcade(env: str) -> Config:
         self_play=SelfPlayConfig(num_envs=64, exploration=0.0),
         replay=ReplayConfig(replay_length=4096),
         targets=TargetConfig(unroll_steps=3, td_steps=10, discount=0.97),
-        # Two windows for each frame. AdamW at 1e-3 needed more than three times as many updates for the same play.
+        # Two windows for each frame. AdamW at 1e-3 needed twice as many updates for the same play.
         # A picture that is read back takes twice the time and lacks the ball, which is one pixel.
         optimiser=OptimiserConfig(
             name="muon", batch_size=128, updates_per_iteration=8, learning_rate=0.01, schedule="cosine"
