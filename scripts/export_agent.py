@@ -72,7 +72,7 @@ def mean_params(agents: Sequence[Any]) -> Any:
         if other.config.env_name != first.config.env_name:  # whose network may have the same shapes
             found = f"it plays {other.config.env_name}, not {first.config.env_name}"
         if found:
-            raise ValueError(f"{other.name} has another network than {first.name}: {found}; a mean needs one network")
+            raise ValueError(f"{other.name} and {first.name} have no mean: {found}; it needs one game and one network")
     return jax.tree.map(lambda *leaves: sum(leaves) / len(leaves), *(agent.params for agent in agents))
 
 

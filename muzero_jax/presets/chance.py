@@ -82,8 +82,8 @@ def arcade(env: str) -> Config:
         minutes=45.0,
         # Rewards are a few points at most, and few of them count at a discount of 0.97.
         network=NetworkConfig(kind="pixels", width=32, num_bins=201, support_range=40.0, squash=True),
-        # Q in points: stretched to [0, 1], the values of moves that hardly differ make a target of noise. At 0.4, where
-        # Pong's moves differ by 0.01, the search's policy was that of the network.
+        # Q in points: stretched to [0, 1], the values of moves that hardly differ make a target of noise. Pong's moves
+        # differ by some 0.01 at first, so that at 0.4 the search's policy hardly left the network's.
         search=SearchConfig(num_simulations=8, max_num_considered_actions=4, value_scale=2.0),
         self_play=SelfPlayConfig(num_envs=64, exploration=0.0),
         replay=ReplayConfig(replay_length=4096),

@@ -72,7 +72,7 @@ def test_the_mean_of_agents_has_the_mean_of_each_weight_and_none_of_the_runs_sco
 def test_weights_of_the_same_shapes_that_mean_something_else_have_no_mean(saved_run, changed, found):
     run = agents.load_agent(saved_run)
     other = run._replace(config=replace(run.config, **changed))
-    with pytest.raises(ValueError, match=f"{found}; a mean needs one network"):
+    with pytest.raises(ValueError, match=f"{found}; it needs one game and one network"):
         export_agent.mean_params([run, other])
 
 
@@ -91,7 +91,7 @@ def test_the_command_has_the_flags_that_differ_from_the_preset():
     [
         (export_agent, "{run} --out x.pkl", ".safetensors"),
         (export_agent, "{empty} --out {empty}/x.safetensors", "holds no run"),
-        (export_agent, "{run} --out {empty}/x.safetensors --average agent:tic_tac_toe", "a mean needs one network"),
+        (export_agent, "{run} --out {empty}/x.safetensors --average agent:tic_tac_toe", "it needs one game and one network"),
         (export_onnx, "agent:hex_5x5_rules --out {empty}/out", "choose a learned model"),
     ],
 )
