@@ -114,6 +114,7 @@ def compile_for(
         return lowered.compile(), {}
     major, minor = map(int, cuda.split("."))
     jaxlib = tuple(map(int, version("jaxlib").split(".")[:3]))
+    one_graph = one_graph and not cuda_graphs.has_convolutions(lowered)
     options = cuda_graphs.options(target, 1000 * major + 10 * minor, jaxlib) if one_graph else {}
     compiled = lowered.compile(options | {"xla_dump_to": str(folder)})
     root, turns = graphs.read(folder)

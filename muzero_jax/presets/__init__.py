@@ -32,8 +32,9 @@ TIMES = {
     "TPU": {"observation": 4, "pixels": 4},
 }
 """Times as many games and windows as for a CPU, by kind of network: enough work that a GPU computes for longer than a
-host would take to start each kernel alone, where there is no CUDA graph. These sizes come from previews; they were
-never timed on a GPU or a TPU, and nothing was trained with them."""
+host would take to start each kernel alone, where there is no CUDA graph. These sizes come from previews. On an H100, 16
+times the games of Hex 5x5 were 3 times the frames a second (docs/results/2026-11-27-h100.md); no agent was trained with
+them to its end."""
 
 
 def preset(env: str, board_size: int | None = None, kind: str | None = None) -> Config:
@@ -85,5 +86,5 @@ def suited(config: Config, kind: str) -> tuple[Config, str]:
     engine = "own" if config.model == "rules" else "passes"  # the presets with the rules are games with chance
     search = replace(config.search, engine=engine)
     chosen = f"{play.num_envs:,} games, batches of {optimiser.batch_size:,}, search {engine}"
-    why = "by scripts/preview.py, never timed; --autotune goes on from there"
+    why = "by scripts/preview.py; --autotune goes on from there"
     return replace(config, self_play=play, optimiser=optimiser, search=search), f"for a {kind}: {chosen} ({why})"

@@ -1,16 +1,18 @@
 """A chunk as one CUDA graph: on an NVIDIA GPU the host then starts one thing, and waits for nothing until it ends.
 
-XLA captures runs of kernels by itself, but by default neither loops nor convolutions, so an iteration of Hex 5x5 is
-some 530 starts on an H100. With the options below the whole chunk, 32 moves and 48 updates with all their loops, is
-one graph: XLA's compiler says so (`scripts/preview.py`), and no GPU has timed it yet.
+XLA captures runs of kernels by itself, but by default no loops, so an iteration of Hex 5x5 is some 530 starts on an
+H100. With the options below the whole chunk, 32 moves and 48 updates with all their loops, is one graph, and the H100
+plays and learns a quarter faster (docs/results/2026-11-27-h100.md).
 
-Older versions fail: graphs in loops crash with CUDA below 12.9, and in their second run with jaxlib below 0.8.3.
+Older versions fail: graphs in loops crash with CUDA below 12.9, and in their second run with jaxlib below 0.8.3. So do
+cuDNN's convolutions in a graph: a program of Pong that came from the compilation cache, in a process that had called
+cuDNN never before, could not be captured (CUDNN_STATUS_EXECUTION_FAILED, jax 0.11.2, cuDNN for CUDA 13).
 """
 
 from importlib.metadata import version
 from typing import Any
 
-COMMANDS = "FUSION,CUBLAS,CUBLASLT,CUDNN,CUSTOM_CALL,DYNAMIC_SLICE_FUSION,CONDITIONAL,WHILE,CONVOLUTION"
+COMMANDS = "FUSION,CUBLAS,CUBLASLT,CUDNN,CUSTOM_CALL,DYNAMIC_SLICE_FUSION,CONDITIONAL,WHILE"
 """What is captured. As a compiler option the list replaces XLA's own; with WHILE the least size must be 1, or else jax
 0.10 captures nothing in a chunk of several iterations."""
 OLDEST_CUDA, OLDEST_JAXLIB = 12090, (0, 8, 3)
@@ -43,14 +45,21 @@ def installed() -> tuple[int | None, tuple[int, ...]]:
         return None, jaxlib
 
 
+def has_convolutions(lowered: Any) -> bool:
+    """Whether a lowered program convolves, which on an NVIDIA GPU is cuDNN's."""
+    return "stablehlo.convolution" in lowered.as_text()
+
+
 def compile_with(lowered: Any, device: Any, say: Any, *, wanted: bool) -> Any:
     """The compiled program, as one graph where `wanted` and possible; one line says which on a GPU."""
     if device.platform != "gpu":
         return lowered.compile()
     cuda, jaxlib = installed()
-    chosen = options(device, cuda, jaxlib) if wanted else {}
+    convolves = has_convolutions(lowered)
+    chosen = options(device, cuda, jaxlib) if wanted and not convolves else {}
     if not chosen:
-        why = "that needs CUDA 12.9 and jaxlib 0.8.3" if wanted else "--no-cuda-graphs or --profile"
+        needs = "cuDNN's convolutions may fail in one" if convolves else "that needs CUDA 12.9 and jaxlib 0.8.3"
+        why = needs if wanted else "--no-cuda-graphs or --profile"
         say(f"CUDA graphs as XLA makes them by itself, not one for the whole chunk ({why})")
         return lowered.compile()
     try:
@@ -58,5 +67,5 @@ def compile_with(lowered: Any, device: Any, say: Any, *, wanted: bool) -> Any:
     except Exception as error:  # XLA's, of any kind
         say(f"CUDA graphs as XLA makes them by itself: one for the whole chunk fails ({str(error)[:200]})")
         return lowered.compile()
-    say("one CUDA graph for the whole chunk, which no GPU has timed yet; --no-cuda-graphs leaves it to XLA")
+    say("one CUDA graph for the whole chunk; --no-cuda-graphs leaves it to XLA")
     return compiled
