@@ -64,7 +64,12 @@ def _configured(config: Config, environment: Environment, model: Model) -> Algor
         ),
         make_simulator=partial(playing.make_simulator, config),
         make_search=partial(playing.make_search, config),
-        choose=partial(self_play.choose, exploration=play.exploration, sampled_moves=play.sampled_moves),
+        choose=partial(
+            self_play.choose,
+            exploration=play.exploration,
+            sampled_moves=play.sampled_moves,
+            random_side=play.random_side,
+        ),
         rollout=partial(
             self_play.rollout,
             length=play.rollout_length,

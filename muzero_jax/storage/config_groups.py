@@ -153,6 +153,8 @@ class SelfPlayConfig:
     sampled_moves: NotNegativeInt | None = None
     """number of moves at the start of a game that keep the search's noise; later moves are the most likely ones that
     the search found. None: all moves keep it"""
+    random_side: UnitInterval = 0.0
+    """share of games in which one side plays at random, so that nearly lost and nearly won positions come up"""
 
 
 @dataclass(frozen=True)
