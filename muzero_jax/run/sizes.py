@@ -6,7 +6,9 @@ weights and the optimiser. So the small boards stay sharp while the large ones a
 """
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 import jax
 import numpy as np
@@ -79,12 +81,19 @@ def compile_sizes(
     others = {size: algorithms.make(of_board(config, size)) for size in config.boards if size != config.board_size}
     own = {size: others.get(size, algorithm) for size in config.boards}
     init, progress = make_init(own, config.seed, mesh), program.abstract_progress(config.iterations_per_chunk)
-    abstract, programs, costs = init.eval_shape(), {}, {}
-    for size, algorithm_of_size in own.items():
-        say(f"board       {name(size)}")
-        traced = program.make_chunk(algorithm_of_size, mesh).trace(own_state(abstract, size), progress)
-        programs[size], _ = compile_planned(traced, own_state(abstract, size), mesh, session, say)
-        costs[size] = count(config, traced)
+    abstract = init.eval_shape()
+    states = {size: own_state(abstract, size) for size in own}
+    traced = {size: program.make_chunk(own[size], mesh).trace(states[size], progress) for size in own}
+    costs = {size: count(config, of_size) for size, of_size in traced.items()}
+
+    def compile_size(size: int) -> Any:
+        found, _ = compile_planned(traced[size], states[size], mesh, session, lambda line: say(f"{name(size)}: {line}"))
+        return found
+
+    # On a GPU one program takes about a minute of one core. XLA's compiler for CPUs uses all cores by itself.
+    is_cpu = mesh.devices.flat[0].platform == "cpu"
+    with ThreadPoolExecutor(1 if is_cpu else len(own)) as pool:
+        programs = dict(zip(own, pool.map(compile_size, own), strict=True))
 
     def advance(state: TrainState, progress: np.ndarray) -> tuple[TrainState, Metrics]:
         size = turn(config, int(state.iteration))
@@ -93,7 +102,7 @@ def compile_sizes(
 
     largest = programs[max(programs)]
     whole = Program(advance, largest.as_text, lambda found: [found], lambda state, _: state.learner.params)
-    plan = memory.make_plan(abstract, largest, copied_by_saves=mesh.devices.flat[0].platform == "cpu")
+    plan = memory.make_plan(abstract, largest, copied_by_saves=is_cpu)
     say(f"memory      {devices.format_bytes(plan.total)} per device for all boards")
     plan.check(devices.available_memory_bytes(len(mesh.local_devices)))
     mean = Flops(*np.mean([costs[size] for size in config.board_sizes], axis=0).tolist())
