@@ -126,6 +126,8 @@ def command(config: Config) -> str:
 
     preset = presets.preset(config.env, config.board_size)
     named = {name: getattr(config, name) for name in ("env", "board_size", "init_from")}  # by the card, without folders
+    if config.minutes is None:  # another budget replaces the preset's by itself
+        named["minutes"] = None
     own = differing(config, replace(preset, **named))
     chosen = ["--env", Path(config.env).name] + (["--board-size", str(config.board_size)] if config.board_size else [])
     words = ["python experiments/train.py", shlex.join(chosen), *own]

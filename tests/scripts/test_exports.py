@@ -81,7 +81,7 @@ def test_the_command_has_the_flags_that_differ_from_the_preset():
     search, optimiser = replace(preset.search, improved_value=False), replace(preset.optimiser, learning_rate=0.01)
     other = replace(preset, minutes=None, updates=500, seed=3, model="rules", search=search, optimiser=optimiser)
     assert export_agent.command(other).replace(" \\\n        ", " ") == (
-        "python experiments/train.py --env hex --board-size 5 --minutes None --updates 500 --model rules --seed 3 "
+        "python experiments/train.py --env hex --board-size 5 --updates 500 --model rules --seed 3 "
         "--search.no-improved-value --optimiser.learning-rate 0.01"
     )
 
