@@ -2,7 +2,8 @@
 
 Suites: search (ours against mctx and a tree in Python), self-play, learner and iteration (ours against the baseline,
 one device against all, one program against Python's loop), ablation (what each step away from a plain pipeline gives).
-Suite gpu is all that a first day with an accelerator should measure, in 25 minutes.
+Suite chunk compares an accelerator's programs of Hex with each other, and gpu is all that a first day with one should
+measure, in 14 minutes.
 """
 
 import argparse
@@ -29,7 +30,7 @@ TOLERANCE = 0.1
 def read_arguments(arguments: list[str]) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--suite", choices=(*SUITES, "all", "gpu"), default="all")
+    parser.add_argument("--suite", choices=(*SUITES, "all", "chunk", "gpu"), default="all")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.add_argument("--quick", action="store_true", help="fewer cases and rounds; gpu: sizes for a CPU")
     parser.add_argument("--out", type=Path, help="also write the JSON to this file, after every case or part")

@@ -19,13 +19,8 @@ from muzero_jax.run import metrics
 from muzero_jax.storage import run_directory
 from scripts.benchmarks.report import ROOT, Record
 
-MINUTES = 25
-"""Of all parts together, unless somebody asks for others."""
-SHORT = (
-    "experiments/train.py --env hex --board-size 5 --evaluation.interval-minutes 0 --evaluation.final-games 2 "
-    "--evaluation.mcts-simulations 1 --replay.min-frames 1 --no-tensorboard --run-dir {out}"
-)
-"""A training that learns as soon as there is a window, and hardly evaluates."""
+MINUTES = 14
+"""Of all parts together, unless somebody asks for others. An H100 needed a minute to compile a program of Hex."""
 ENDING = 20.0
 """Seconds that a process gets to end in order."""
 
@@ -35,30 +30,16 @@ def parts(minutes: float, *, quick: bool) -> dict[str, tuple[float, str]]:
 
     With `quick` for a CPU, with a 16th of the games and a smaller board.
     """
-    (base, board_size), one = (32, 5) if quick else (512, 9), minutes / MINUTES
-
-    def games(times: int, flags: str) -> tuple[float, str]:
-        sizes = f"--self-play.num-envs {base * times} --optimiser.batch-size {base * times}"
-        return one, f"{SHORT} --minutes {0.15 * one:.3f} {sizes} {flags}"  # the rest is compilation
-
-    def suite(name: str) -> tuple[float, str]:
-        return one, f"scripts/benchmark.py --suite {name} --quick --out {{out}}.json"
-
+    one, board_size, fewer = minutes / MINUTES, 5 if quick else 9, " --quick" if quick else ""
     training = f"experiments/train.py --env hex --board-size {board_size} --evaluation.final-games 64 --profile"
+    suite = "scripts/benchmark.py --out {out}.json --suite"
     return {
-        "passes": games(1, "--search.engine passes"),
-        "search": suite("search"),
-        "training": (11.5 * one, f"{training} --run-dir {{out}} --minutes {8 * one:.3f}"),
-        "passes, games x 16": games(16, "--search.engine passes"),
-        "own": games(1, "--search.engine own"),
-        "own, games x 16": games(16, "--search.engine own"),
-        "passes, graphs by XLA": games(1, "--search.engine passes --no-cuda-graphs"),
-        "own, graphs by XLA": games(1, "--search.engine own --no-cuda-graphs"),
-        "passes, games x 4": games(4, "--search.engine passes"),
-        "float32": games(16, "--search.engine passes --network.compute-dtype float32"),
-        "self-play": suite("self-play"),
-        "learner": suite("learner"),
-        "hardware": (2.5 * one, "scripts/hardware_report.py --quick --out {out}"),
+        "chunk": (4.5 * one, f"{suite} chunk{fewer}"),
+        "search": (1.5 * one, f"{suite} search --quick"),
+        "training": (4 * one, f"{training} --run-dir {{out}} --minutes {1.5 * one:.3f}"),
+        "self-play": (one, f"{suite} self-play --quick"),
+        "learner": (one, f"{suite} learner --quick"),
+        "hardware": (2 * one, "scripts/hardware_report.py --quick --out {out}"),
     }
 
 
@@ -71,7 +52,7 @@ def measure(out: Path, minutes: float, *, quick: bool, say: Callable[[str], None
     # `results` is empty, because nothing here is compared: each part of a suite has a report of its own.
     record: Record = {"quick": quick, "results": [], "parts": []}
     for name, (share, command) in parts(minutes, quick=quick).items():
-        seconds, path = 60 * share, folder / name.replace(" ", "-").replace(",", "")
+        seconds, path = 60 * share, folder / name
         say(f"{name}: up to {seconds:.0f} s")
         words = [sys.executable, *shlex.split(command.format(out=path))]
         record["parts"].append(

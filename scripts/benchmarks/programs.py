@@ -31,6 +31,7 @@ from muzero_jax.learning import self_play as self_plays
 from muzero_jax.ops import devices, micro_batches
 from muzero_jax.ops.devices import AXIS, shard_map
 from muzero_jax.ops.legal_actions import uniform_legal_action
+from muzero_jax.run import cuda_graphs
 from muzero_jax.run.program import make_chunk, make_init
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.config_groups import NetworkConfig, OptimiserConfig, ReplayConfig, SearchConfig, SelfPlayConfig
@@ -216,8 +217,11 @@ def python_self_play(config: Config) -> Variant:
     return Variant(going_on(move, jax.jit(algorithm.environment.init)(jax.random.key(0))))
 
 
-def chunk(config: Config, num_devices: int, *, plays: bool = True) -> Variant:
-    """The run's own program on a buffer full of random play; the unit is a frame, or an update if it only learns."""
+def chunk(config: Config, num_devices: int, *, plays: bool = True, one_graph: bool = True) -> Variant:
+    """The run's own program on a buffer full of random play; the unit is a frame, or an update if it only learns.
+
+    On a GPU it is one CUDA graph where a run's is, unless `one_graph` says no.
+    """
     algorithm, mesh = algorithms.make(config), devices.make_mesh(num_devices)
     shapes, length = make_init(algorithm, config.seed, mesh).eval_shape(), config.replay.replay_length
     actor, moves = random_play(algorithm.environment, config.self_play.num_envs, length)
@@ -232,8 +236,9 @@ def chunk(config: Config, num_devices: int, *, plays: bool = True) -> Variant:
     placed = jax.device_put(state, jax.tree.map(lambda x: x.sharding, shapes))
     progress = np.zeros(config.iterations_per_chunk, np.float32)
     work = frames(config) if plays else config.optimiser.updates_per_iteration
-    run = going_on(make_chunk(algorithm, mesh, plays=plays), placed, progress)
-    return Variant(run, work * config.iterations_per_chunk)
+    lowered = make_chunk(algorithm, mesh, plays=plays).lower(placed, progress)
+    program = cuda_graphs.compile_with(lowered, mesh.devices.flat[0], lambda line: None, wanted=one_graph)
+    return Variant(going_on(program, placed, progress), work * config.iterations_per_chunk)
 
 
 # --- the baseline -----------------------------------------------------------------------------------------------------

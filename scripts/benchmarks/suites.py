@@ -1,6 +1,7 @@
 """The suites: which cases each holds, what the project promises of them, and what is measured of a case."""
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -8,6 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 
+from muzero_jax import presets
 from muzero_jax.ops import devices, precision
 from muzero_jax.storage.config import Config
 from scripts.benchmarks import programs, timing
@@ -126,12 +128,49 @@ def ablation(quick: bool) -> Iterator[Case]:
     yield _case("ablation", name, config, ((ALL, TREE), *steps), aim=100.0)
 
 
+def chunk(quick: bool) -> Iterator[Case]:
+    """Whole chunks of Hex's presets for this device: by search, by graphs, by precision and by games."""
+    small, large = (_with_fewer_games(presets.preset("hex", size), 16 if quick else 1) for size in (5, 9))
+    whole = replace(small, network=replace(small.network, compute_dtype="float32"))
+    variants = {
+        PASSES: partial(programs.chunk, searching(small, "passes"), 1),
+        OWN: partial(programs.chunk, searching(small, "own"), 1),
+        f"{PASSES}, graphs by XLA": partial(programs.chunk, searching(small, "passes"), 1, one_graph=False),
+        f"{OWN}, graphs by XLA": partial(programs.chunk, searching(small, "own"), 1, one_graph=False),
+        f"{PASSES}, float32": partial(programs.chunk, searching(whole, "passes"), 1),
+        f"{PASSES}, games / 16": partial(programs.chunk, searching(_with_fewer_games(small, 16), "passes"), 1),
+    }
+    yield _chunks(f"Hex 5x5, {small.self_play.num_envs:,} games, one device", variants)
+    engines = {PASSES: "passes", OWN: "own", MCTX: "mctx"}
+    variants = {name: partial(programs.chunk, searching(large, engine), 1) for name, engine in engines.items()}
+    yield _chunks(f"Hex 9x9, {large.self_play.num_envs:,} games, one device", variants)
+
+
+def _chunks(name: str, makers: dict[str, Callable[[], Variant]]) -> Case:
+    """The first variant against each other. All compile at once: a GPU's programs take a minute each of one core."""
+
+    def make():
+        with ThreadPoolExecutor(len(makers)) as pool:
+            return dict(zip(makers, pool.map(lambda maker: maker(), makers.values()), strict=True))
+
+    first, *others = makers
+    return Case("chunk", name, "frames/s", make, tuple(Ratio(first, other) for other in others))
+
+
+def _with_fewer_games(config: Config, divisor: int) -> Config:
+    """As many times fewer games and windows."""
+    games, windows = config.self_play.num_envs // divisor, config.optimiser.batch_size // divisor
+    play, optimiser = replace(config.self_play, num_envs=games), replace(config.optimiser, batch_size=windows)
+    return replace(config, self_play=play, optimiser=optimiser)
+
+
 SUITES: dict[str, Callable[[bool], Iterator[Case]]] = {
     "search": search,
     "self-play": self_play,
     "learner": learner,
     "iteration": iteration,
     "ablation": ablation,
+    "chunk": chunk,
 }
 UNITS = {"self-play": "moves/s", "learner": "updates/s", "iteration": "frames/s", "ablation": "moves/s"}
 
