@@ -12,7 +12,7 @@ import jax
 from jax.sharding import Mesh
 
 from muzero_jax.agent import Agent
-from muzero_jax.apps.evaluation import openings, oracle_evaluation, players, returns
+from muzero_jax.apps.evaluation import equity, openings, oracle_evaluation, players, returns
 from muzero_jax.apps.evaluation.arena import ShardedMatch
 from muzero_jax.apps.evaluation.exact_play.solved import make_oracle
 from muzero_jax.apps.evaluation.matches import wilson_interval
@@ -46,7 +46,7 @@ def examine(agent: Agent, mesh: Mesh, *, positions: int, games: int, seed: int, 
     if agent.environment.num_players == 1:
         return [_returns(agent, mesh, games, seed, say)]
     found = [*_exact_play(agent, positions, seed, say), *_openings(agent, say)]
-    return found or [*_matches(agent, mesh, games, seed, say)]
+    return found or [*_equity(agent, positions, seed, say)] or [*_matches(agent, mesh, games, seed, say)]
 
 
 def _exact_play(agent: Agent, positions: int, seed: int, say: Say) -> Iterator[Finding]:
@@ -73,6 +73,17 @@ def _openings(agent: Agent, say: Say) -> Iterator[Finding]:
         share, solved = openings.share_right(judged), judged["solved"]
         low, high = wilson_interval(share, solved)
         yield Finding("exact play", "opening-value accuracy", share, low, high, solved)
+
+
+def _equity(agent: Agent, positions: int, seed: int, say: Say) -> Iterator[Finding]:
+    """Backgammon, by GNU Backgammon if it is installed."""
+    if (judge := equity.judge_of(agent)) is not None:
+        say("compiling, then judging turns by GNU Backgammon ...")
+        lost = equity.losses(agent, judge, num_positions=positions, seed=seed)
+        low, high = returns.interval(lost)
+        yield Finding(equity.JUDGE, "equity lost a turn", float(lost.mean()), low, high, lost.size, is_share=False)
+        share = float((lost == 0).mean())
+        yield Finding(equity.JUDGE, "best turns", share, *wilson_interval(share, lost.size), lost.size)
 
 
 def _matches(agent: Agent, mesh: Mesh, games: int, seed: int, say: Say) -> Iterator[Finding]:

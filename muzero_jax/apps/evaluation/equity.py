@@ -1,0 +1,95 @@
+"""The equity that an agent loses a turn in backgammon, as GNU Backgammon sees every legal turn.
+
+The positions are turns with the dice rolled, each of another game that the agent's policy head plays with itself: the
+dice make these games differ, so there are no random moves. The search plays the turn one die at a time, and the board
+after it is looked up among those of GNU Backgammon's legal turns, which looks two moves ahead (2-ply, no cube).
+
+A turn says nothing where only one is legal. Nor is one judged that leaves a die which could be played: pgx allows it,
+and GNU Backgammon does not. Both are left out of the count.
+"""
+
+import shutil
+from contextlib import closing
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from muzero_jax.agent import Agent
+from muzero_jax.apps.engines import engines
+from muzero_jax.apps.engines.engines import EngineSpec
+from muzero_jax.apps.engines.gnubg import GnubgEngine, after_turn
+from muzero_jax.apps.evaluation import players, positions
+from muzero_jax.apps.evaluation.batches import in_keyed_batches
+from muzero_jax.games.backgammon import mover_points, turn_begins
+from muzero_jax.games.catalogue import game_of
+from muzero_jax.types import EnvState
+
+JUDGE = "GNU Backgammon, 2-ply"
+SETTINGS = "set evaluation chequerplay evaluation plies 2", "set evaluation movefilter 2 0 -1 0 0"
+"""It looks two moves ahead after every turn; by default the worse ones get a first glance only."""
+SECONDS = 60.0
+MOST_TURNS = 5000
+"""More than are ever legal."""
+LONGEST_GAME, DICE_A_TURN = 192, 4
+
+
+def judge_of(agent: Agent) -> EngineSpec | None:
+    """GNU Backgammon; None if it is not installed, or the game is another one."""
+    program = shutil.which("gnubg") or shutil.which("/usr/games/gnubg")
+    if program is None or game_of(agent.environment).protocol != engines.GNUBG:
+        return None
+    return EngineSpec(program, engines.GNUBG, (program, "-t", "-q"), SETTINGS)
+
+
+def losses(agent: Agent, judge: EngineSpec, *, num_positions: int, seed: int) -> np.ndarray:
+    """What each judged turn lost against the best one: [M] with M <= `num_positions`.
+
+    Raises EngineError if the judge fails.
+    """
+    before = _draw(agent, num_positions, seed)
+    after = _play_turns(agent, before, seed)
+    found = []
+    engine = engines.start(judge, agent.environment, seconds=SECONDS)
+    assert isinstance(engine, GnubgEngine)
+    with closing(engine.process):
+        for index in range(num_positions):
+            state, played = jax.tree.map(lambda leaf, index=index: leaf[index], (before, after))
+            equities = _equities(engine, state)
+            board = tuple(mover_points(played))
+            if len(equities) > 1 and board in equities:
+                found.append(max(equities.values()) - equities[board])
+    return np.array(found)
+
+
+def _equities(engine: GnubgEngine, state: EnvState) -> dict[tuple[int, ...], float]:
+    """The equity of each board that a legal turn leads to, of the player whose turn it is."""
+    board = mover_points(state)
+    return {tuple(after_turn(board, turn)): equity for turn, equity in engine.hints(state, MOST_TURNS)}
+
+
+def _draw(agent: Agent, num_positions: int, seed: int) -> EnvState:
+    """A turn from each of `num_positions` games, uniformly: leaves [num_positions, ...]."""
+    head, shares = players.policy_head(agent), np.zeros(num_positions)
+    key = jax.random.key(seed)
+    states = positions.play(agent.environment, head, agent.params, key, shares, LONGEST_GAME)
+    chances = np.random.default_rng(seed).random(states.terminated.shape)
+    ply = (chances * (turn_begins(states) & ~states.terminated)).argmax(axis=0)
+    return jax.tree.map(lambda leaf: leaf[ply, np.arange(num_positions)], states)
+
+
+def _play_turns(agent: Agent, states: EnvState, seed: int) -> EnvState:
+    """The states after the turns that the agent's search plays, before the next roll."""
+    player, chance = players.searching(agent), agent.environment.chance
+    assert chance is not None
+
+    @jax.jit
+    def play_die(key, states, is_over):
+        after = jax.vmap(chance.move)(states, player.act(agent.params, key, states))
+        states = jax.tree.map(lambda new, old: jax.vmap(jnp.where)(is_over, old, new), after.state, states)
+        return states, is_over | after.awaits_chance | after.state.terminated
+
+    is_over = np.zeros(states.terminated.shape, bool)
+    for die in range(DICE_A_TURN):
+        states, is_over = in_keyed_batches(play_die, seed + die, states, is_over)
+    return states
