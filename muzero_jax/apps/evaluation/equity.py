@@ -31,7 +31,7 @@ SETTINGS = "set evaluation chequerplay evaluation plies 2", "set evaluation move
 SECONDS = 60.0
 MOST_TURNS = 5000
 """More than are ever legal."""
-LONGEST_GAME, DICE_A_TURN = 192, 4
+LONGEST_GAME, DICE_A_TURN = 256, 4
 
 
 def judge_of(agent: Agent) -> EngineSpec | None:
