@@ -1,11 +1,12 @@
 """The equity that an agent loses a turn in backgammon, as GNU Backgammon sees every legal turn.
 
-The positions are turns with the dice rolled, each of another game that the agent's policy head plays with itself: the
-dice make these games differ, so there are no random moves. The search plays the turn one die at a time, and the board
-after it is looked up among those of GNU Backgammon's legal turns, which looks two moves ahead (2-ply, no cube).
+Each position is the start of a turn, its dice rolled, in a game of its own that the agent's policy head plays against
+itself. Dice make these games differ, so none of their moves are random. The agent's search plays the turn one die at a
+time. GNU Backgammon lists all legal turns with their equities, after looking two moves ahead (2-ply) in a game without
+a cube, and the turn loses the best equity minus that of the board which it leads to.
 
-A turn says nothing where only one is legal. Nor is one judged that leaves a die which could be played: pgx allows it,
-and GNU Backgammon does not. Both are left out of the count.
+Positions with only one legal turn say nothing and are left out. So are turns that GNU Backgammon does not list, because
+they leave a die unplayed that could be played: pgx allows them. (The agent `backgammon` plays none in 300 positions.)
 """
 
 import shutil
@@ -27,11 +28,11 @@ from muzero_jax.types import EnvState
 
 JUDGE = "GNU Backgammon, 2-ply"
 SETTINGS = "set evaluation chequerplay evaluation plies 2", "set evaluation movefilter 2 0 -1 0 0"
-"""It looks two moves ahead after every turn; by default the worse ones get a first glance only."""
-SECONDS = 60.0
-MOST_TURNS = 5000
-"""More than are ever legal."""
+"""Two moves ahead after every legal turn; by default only the likely ones get more than a first glance."""
+SECONDS, MOST_TURNS = 60.0, 5000
+"""For the turns of a position, of which that many are never legal."""
 LONGEST_GAME, DICE_A_TURN = 256, 4
+"""Moves of one die; 299 of 300 games of the agent `backgammon` are shorter."""
 
 
 def judge_of(agent: Agent) -> EngineSpec | None:
@@ -90,6 +91,6 @@ def _play_turns(agent: Agent, states: EnvState, seed: int) -> EnvState:
         return states, is_over | after.awaits_chance | after.state.terminated
 
     is_over = np.zeros(states.terminated.shape, bool)
-    for die in range(DICE_A_TURN):
-        states, is_over = in_keyed_batches(play_die, seed + die, states, is_over)
+    for _ in range(DICE_A_TURN):
+        states, is_over = in_keyed_batches(play_die, seed, states, is_over)
     return states
