@@ -49,31 +49,23 @@ def losses(agent: Agent, judge: EngineSpec, *, num_positions: int, seed: int) ->
     Raises EngineError if the judge fails.
     """
     before = _draw(agent, num_positions, seed)
-    after = _play_turns(agent, before, seed)
-    found = []
+    after, found = _play_turns(agent, before, seed), []
     engine = engines.start(judge, agent.environment, seconds=SECONDS)
     assert isinstance(engine, GnubgEngine)
     with closing(engine.process):
         for index in range(num_positions):
             state, played = jax.tree.map(lambda leaf, index=index: leaf[index], (before, after))
-            equities = _equities(engine, state)
-            board = tuple(mover_points(played))
+            start, board = mover_points(state), tuple(mover_points(played))
+            equities = {tuple(after_turn(start, turn)): value for turn, value in engine.hints(state, MOST_TURNS)}
             if len(equities) > 1 and board in equities:
                 found.append(max(equities.values()) - equities[board])
     return np.array(found)
 
 
-def _equities(engine: GnubgEngine, state: EnvState) -> dict[tuple[int, ...], float]:
-    """The equity of each board that a legal turn leads to, of the player whose turn it is."""
-    board = mover_points(state)
-    return {tuple(after_turn(board, turn)): equity for turn, equity in engine.hints(state, MOST_TURNS)}
-
-
 def _draw(agent: Agent, num_positions: int, seed: int) -> EnvState:
     """A turn from each of `num_positions` games, uniformly: leaves [num_positions, ...]."""
-    head, shares = players.policy_head(agent), np.zeros(num_positions)
-    key = jax.random.key(seed)
-    states = positions.play(agent.environment, head, agent.params, key, shares, LONGEST_GAME)
+    key, shares = jax.random.key(seed), np.zeros(num_positions)
+    states = positions.play(agent.environment, players.policy_head(agent), agent.params, key, shares, LONGEST_GAME)
     chances = np.random.default_rng(seed).random(states.terminated.shape)
     ply = (chances * (turn_begins(states) & ~states.terminated)).argmax(axis=0)
     return jax.tree.map(lambda leaf: leaf[ply, np.arange(num_positions)], states)
