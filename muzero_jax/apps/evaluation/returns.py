@@ -89,7 +89,7 @@ def summarise(environment: Environment, episodes: Episodes) -> dict[str, Any]:
     return {
         "mean_return": float(returns.mean()),
         "standard_error": _standard_error(returns),
-        "ci95": interval(returns),
+        "ci95": list(interval(returns)),
         "min_return": float(returns.min()),
         "median_return": float(np.median(returns)),
         "max_return": float(returns.max()),
@@ -99,12 +99,12 @@ def summarise(environment: Environment, episodes: Episodes) -> dict[str, Any]:
     } | known
 
 
-def interval(samples: np.ndarray) -> list[float]:
+def interval(samples: np.ndarray) -> tuple[float, float]:
     """Student's 95% interval of the mean."""
     from scipy import stats  # here, because it takes half a second to import
 
     half_width = _standard_error(samples) * float(stats.t.ppf((1 + CONFIDENCE) / 2, max(1, samples.size - 1)))
-    return [float(samples.mean()) - half_width, float(samples.mean()) + half_width]
+    return float(samples.mean()) - half_width, float(samples.mean()) + half_width
 
 
 def _standard_error(samples: np.ndarray) -> float:
