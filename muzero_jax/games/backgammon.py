@@ -115,10 +115,15 @@ def mover_points(state: State) -> list[int]:
     return [int(board[BAR]), *board[:NUM_POINTS][::-1].tolist(), int(board[BAR + 1])]
 
 
+def turn_begins(state: State) -> Any:
+    """Whether none of the dice was played yet: a bool for each of any number of states."""
+    return state._played_dice_num == 0
+
+
 def roll(state: State) -> tuple[int, int] | None:
     """Both dice, 1 to 6, of a turn that has not begun; None within a turn."""
     one, other = (np.asarray(state._dice) + 1).tolist()
-    return (one, other) if int(state._played_dice_num) == 0 else None
+    return (one, other) if turn_begins(state) else None
 
 
 def pip_lead(state: State) -> Float[Array, ""]:

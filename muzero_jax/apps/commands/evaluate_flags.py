@@ -118,9 +118,9 @@ class Exam(OfRun):
     """The best judge there is for the agent's game, in one table: a solver, else opponents that were not trained."""
 
     positions: Count = 300
-    """most positions to solve, half from random games and half from the agent's; in tic-tac-toe all"""
+    """most positions to judge, half from random games (backgammon: none), half from the agent's; in tic-tac-toe all"""
     games: Count = 64
-    """games against each opponent where no solver reaches, or episodes of a single-player game"""
+    """games against each opponent where no other judge reaches, or episodes of a single-player game"""
     seed: Seed = 0
     """seed of positions, of openings and of chance: 0 to 2^32 - 1"""
 

@@ -27,10 +27,11 @@ SETTINGS = (
     "set evaluation chequerplay evaluation cubeful off",
 )
 """Settings under which it does nothing by itself, and weighs a game without a cube."""
-TITLE, BEGUN, UNKNOWN = "GNU Backgammon", "A new session has been started.", "Unknown keyword"
-HINT = r" +1\. Cube\w+ \S+ +(\S.*?) +Eq\.:"
-"""The first line of a hint; the group is the turn."""
-NO_MOVE = "There are no legal moves."
+TITLE, UNKNOWN = "GNU Backgammon", "Unknown keyword"
+ON_ROLL = "is now on roll."
+"""The end of its answer to `set turn`."""
+HINT = r" +\d+\. Cube\w+ \S+ +(\S.*?) +Eq\.: +(\S+)"
+"""The first line about a turn in a hint; the groups are the turn and its equity."""
 BAR, THEIR_BAR = 0, 25
 """Places in a board of 26 numbers, as `mover_points` has it; the points lie between them under their own numbers."""
 
@@ -54,7 +55,7 @@ class GnubgEngine(Engine):
             self.title = self.process.read().strip()
         for line in (*SETTINGS, *settings, "new session", "set turn 1"):
             self.process.send(line)
-        while (line := self.process.read()) != BEGUN:  # the end of what it says of the settings, on stderr too
+        while not (line := self.process.read()).endswith(ON_ROLL):  # what it says of the settings, on stderr too
             if line.startswith(UNKNOWN):
                 raise self.process.failure(f"rejected a setting with {line!r}")
 
@@ -72,23 +73,26 @@ class GnubgEngine(Engine):
             return self._notation.write(state, random.Random(str(mover_points(state))).choice(legal))
         return self._rest.pop(0)
 
+    def hints(self, state: EnvState, most: int) -> list[tuple[str, float]]:
+        """Its best turns, `most` or fewer, as it writes them, and their equities; none where no move is legal."""
+        board, dice = mover_points(state), roll(state)
+        assert dice is not None
+        for words in (["set board simple", *board], ["set dice", *dice], ["hint", most], ["set turn 1"]):
+            self.process.send(" ".join(map(str, words)), is_move=True)
+        found = []
+        while not (line := self.process.read()).endswith(ON_ROLL):
+            if hint := re.match(HINT, line):
+                found.append((hint[1], float(hint[2])))
+        return found
+
     def _turn(self, state: EnvState, dice: tuple[int, int]) -> list[str]:
         """All dice of its turn; EngineError if our rules have no such turn."""
         board = mover_points(state)
-        turn = self._ask(board, dice)
+        turn = next((turn for turn, _ in self.hints(state, 1)), "")
         moves = self._dice_towards(after_turn(board, turn), state, False)
         if not moves:
             raise self.process.failure(f"answered {board} and the dice {dice} with {turn!r}, which is not a legal turn")
         return moves
-
-    def _ask(self, board: Sequence[int], dice: tuple[int, int]) -> str:
-        """Its turn as it writes it; empty where it sees no legal move."""
-        for words in (["set board simple", *board], ["set dice", *dice], ["hint 1"]):
-            self.process.send(" ".join(map(str, words)), is_move=True)
-        while not (found := re.match(HINT, line := self.process.read())):
-            if line.startswith(NO_MOVE):
-                return ""
-        return found[1]
 
     def _dice_towards(self, target: Sequence[int], state: EnvState, is_over: bool) -> list[str] | None:
         """Moves of one turn from `state` to the board `target`; None if there are none.

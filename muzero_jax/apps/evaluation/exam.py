@@ -1,7 +1,8 @@
 """How good an agent is by the best judge that there is for its game, in one table.
 
-A solver knows the answer in small games, so positions that are made on the spot say more than thousands of games. Where
-none does, the agent meets opponents that nobody trained. In a single-player game it earns returns.
+A solver knows the answer in small games, so positions that are made on the spot say more than thousands of games. In
+backgammon GNU Backgammon, if it is installed, knows it nearly. Where there is no such judge, the agent meets opponents
+that nobody trained. In a single-player game it earns returns.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +13,7 @@ import jax
 from jax.sharding import Mesh
 
 from muzero_jax.agent import Agent
-from muzero_jax.apps.evaluation import openings, oracle_evaluation, players, returns
+from muzero_jax.apps.evaluation import equity, openings, oracle_evaluation, players, returns
 from muzero_jax.apps.evaluation.arena import ShardedMatch
 from muzero_jax.apps.evaluation.exact_play.solved import make_oracle
 from muzero_jax.apps.evaluation.matches import wilson_interval
@@ -41,12 +42,12 @@ def examine(agent: Agent, mesh: Mesh, *, positions: int, games: int, seed: int, 
     """What the judges of the agent's game find, with 95% intervals.
 
     Args:
-      positions: those to be solved, where there is a solver. games: against each opponent, or episodes.
+      positions: those to be solved or judged, where there is a judge. games: against each opponent, or episodes.
     """
     if agent.environment.num_players == 1:
         return [_returns(agent, mesh, games, seed, say)]
     found = [*_exact_play(agent, positions, seed, say), *_openings(agent, say)]
-    return found or [*_matches(agent, mesh, games, seed, say)]
+    return found or [*_equity(agent, positions, seed, say)] or [*_matches(agent, mesh, games, seed, say)]
 
 
 def _exact_play(agent: Agent, positions: int, seed: int, say: Say) -> Iterator[Finding]:
@@ -73,6 +74,17 @@ def _openings(agent: Agent, say: Say) -> Iterator[Finding]:
         share, solved = openings.share_right(judged), judged["solved"]
         low, high = wilson_interval(share, solved)
         yield Finding("exact play", "opening-value accuracy", share, low, high, solved)
+
+
+def _equity(agent: Agent, positions: int, seed: int, say: Say) -> Iterator[Finding]:
+    """Backgammon, by GNU Backgammon if it is installed."""
+    if (judge := equity.judge_of(agent)) is not None:
+        say("compiling, then judging turns by GNU Backgammon ...")
+        lost = equity.losses(agent, judge, num_positions=positions, seed=seed)
+        if lost.size:
+            mean, share = float(lost.mean()), float((lost == 0).mean())
+            yield Finding(equity.JUDGE, "equity lost a turn", mean, *returns.interval(lost), lost.size, is_share=False)
+            yield Finding(equity.JUDGE, "best turns", share, *wilson_interval(share, lost.size), lost.size)
 
 
 def _matches(agent: Agent, mesh: Mesh, games: int, seed: int, say: Say) -> Iterator[Finding]:

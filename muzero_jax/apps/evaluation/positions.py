@@ -40,7 +40,9 @@ def sample(
     """At most `num_positions` distinct positions after `min_plies` moves or more; fewer where games show no more."""
     is_own_play = np.arange(num_positions * GAMES_PER_POSITION) % 2 == 1
     random_share = np.where(is_own_play, RANDOM_SHARE, 1.0)
-    states = _play(environment, player, params, jax.random.key(seed), random_share)
+    # A stone a cell, and Hex's swap.
+    num_plies = MOST_PLIES if environment.board is None else math.prod(environment.board.shape) + 1
+    states = play(environment, player, params, jax.random.key(seed), random_share, num_plies)
     num_choices = np.maximum((~states.terminated).sum(axis=0) - min_plies, 0)  # a game that has ended stays ended
     (game,) = np.nonzero(num_choices)
     ply = min_plies + np.random.default_rng(seed).integers(num_choices[game])
@@ -58,7 +60,9 @@ def enumerate_all(environment: Environment) -> Positions:
     return Positions(states, np.zeros(states.terminated.shape, bool))
 
 
-def _play(environment: Environment, player: Player, params: Params, key: Array, random_share: np.ndarray) -> EnvState:
+def play(
+    environment: Environment, player: Player, params: Params, key: Array, random_share: np.ndarray, num_plies: int
+) -> EnvState:
     """The states [plies, games, ...] of games in which the given shares of the moves are random; ended games stay."""
     num_games = len(random_share)
     start_key, play_key = jax.random.split(key)
@@ -71,9 +75,7 @@ def _play(environment: Environment, player: Player, params: Params, key: Array, 
         return jax.vmap(environment.move)(states, action, keys_of_chance(move_key, num_games)).state, states
 
     @jax.jit
-    def play(start_keys, move_keys):
+    def play_all(start_keys, move_keys):
         return lax.scan(one_move, jax.vmap(environment.init)(start_keys), move_keys)[1]
 
-    # A stone a cell, and Hex's swap.
-    num_plies = MOST_PLIES if environment.board is None else math.prod(environment.board.shape) + 1
-    return jax.device_get(play(jax.random.split(start_key, num_games), jax.random.split(play_key, num_plies)))
+    return jax.device_get(play_all(jax.random.split(start_key, num_games), jax.random.split(play_key, num_plies)))

@@ -83,18 +83,13 @@ def summarise(environment: Environment, episodes: Episodes) -> dict[str, Any]:
 
     A game with a `milestone` adds `reached`: the share of episodes that came at least so far.
     """
-    from scipy import stats  # here, because it takes half a second to import
-
     returns = np.asarray(episodes.total, np.float64)
-    error = float(returns.std(ddof=1) / np.sqrt(returns.size)) if returns.size > 1 else 0.0
-    half_width = error * float(stats.t.ppf((1 + CONFIDENCE) / 2, max(1, returns.size - 1)))
-    mean = float(returns.mean())
     milestone = game_of(environment).milestone
     known = {} if milestone is None else {"reached": shares(np.asarray(jax.vmap(milestone)(episodes.states)))}
     return {
-        "mean_return": mean,
-        "standard_error": error,
-        "ci95": [mean - half_width, mean + half_width],
+        "mean_return": float(returns.mean()),
+        "standard_error": _standard_error(returns),
+        "ci95": list(interval(returns)),
         "min_return": float(returns.min()),
         "median_return": float(np.median(returns)),
         "max_return": float(returns.max()),
@@ -102,6 +97,18 @@ def summarise(environment: Environment, episodes: Episodes) -> dict[str, Any]:
         "mean_length": float(np.mean(episodes.length)),
         "illegal_actions": int(np.sum(episodes.illegal_actions)),
     } | known
+
+
+def interval(samples: np.ndarray) -> tuple[float, float]:
+    """Student's 95% interval of the mean."""
+    from scipy import stats  # here, because it takes half a second to import
+
+    half_width = _standard_error(samples) * float(stats.t.ppf((1 + CONFIDENCE) / 2, max(1, samples.size - 1)))
+    return float(samples.mean()) - half_width, float(samples.mean()) + half_width
+
+
+def _standard_error(samples: np.ndarray) -> float:
+    return float(samples.std(ddof=1) / np.sqrt(samples.size)) if samples.size > 1 else 0.0
 
 
 def shares(furthest: np.ndarray) -> dict[str, float]:

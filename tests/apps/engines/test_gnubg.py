@@ -63,8 +63,8 @@ def test_a_position_is_told_from_the_movers_side_with_the_others_checkers_below_
     state = position((5, 5), {BAR: 2, THEIR_BAR: -1, OFF: 4, THEIR_OFF: -3, 23: 6, 0: 3, 10: -11})
     assert mover_points(state) == [2, 6, *[0] * 12, -11, *[0] * 9, 3, -1]
     engine = start()
-    assert engine._ask(OPENING, (3, 1)) == "" and engine.title == "GNU Backgammon 1.07.fake"
-    assert engine.process._last[-1].endswith(f"set board simple {' '.join(map(str, OPENING))} | set dice 3 1")
+    assert engine.hints(position((3, 1)), 1) == [] and engine.title == "GNU Backgammon 1.07.fake"
+    assert engine.process._last[-2].endswith(f"set board simple {' '.join(map(str, OPENING))} | set dice 3 1")
 
 
 def test_an_unknown_word_in_a_setting_is_heard_however_much_it_says_on_stderr(start):
@@ -99,6 +99,11 @@ def board_with(**places):
 )
 def test_a_turn_of_its_leads_to_a_board(before, turn, after):
     assert gnubg.after_turn(board_with(**before), turn) == board_with(**after)
+
+
+def test_a_hint_has_turns_and_their_equities_best_first(start):
+    hints = start("8/5 6/5=+0.159, bar/20*/15(2)=-0.015").hints(position((3, 1)), 9)
+    assert hints == [("8/5 6/5", 0.159), ("bar/20*/15(2)", -0.015)]
 
 
 # --- the dice that our rules play -------------------------------------------------------------------------------------

@@ -3,12 +3,15 @@
 from dataclasses import replace
 
 import jax
+import numpy as np
 import pytest
 
 from muzero_jax.agent import make_agent
+from muzero_jax.apps.engines.engines import EngineSpec
 from muzero_jax.apps.evaluation import exam, oracle_evaluation
 from muzero_jax.apps.evaluation.exam import Finding
 from muzero_jax.presets import small_board
+from muzero_jax.presets.chance import backgammon
 from muzero_jax.storage.config_groups import NetworkConfig
 from tests.reference import tiny_run
 
@@ -40,6 +43,16 @@ def test_each_game_has_its_judge(env, judges, monkeypatch):
     config = replace(small_board("hex", longest_game=9, num_bins=2, exploration=0.1), env=env, network=NetworkConfig())
     found = exam.examine(make_agent(config), tiny_run.mesh(), positions=1, games=2, seed=0, say=print)
     assert [finding.judge.split("_")[0] for finding in found] == judges
+
+
+def test_backgammon_is_judged_by_equity_where_gnu_backgammon_is_installed(monkeypatch):
+    monkeypatch.setattr(exam.equity, "judge_of", lambda agent: EngineSpec("gnubg", "gnubg", (), ()))
+    monkeypatch.setattr(exam.equity, "losses", lambda *_, **__: np.array([0.0, 0.1, 0.3, 0.0]))
+    agent = make_agent(backgammon())
+    lost, best = exam.examine(agent, tiny_run.mesh(), positions=4, games=2, seed=0, say=print)
+    assert (lost.value, best.value, lost.count, best.count) == (pytest.approx(0.1), 0.5, 4, 4)
+    half_width = 3.18245 * 0.141421 / 2  # Student's, 3 degrees of freedom
+    assert (lost.low, lost.high) == pytest.approx((0.1 - half_width, 0.1 + half_width), abs=1e-5)
 
 
 def test_the_table_has_shares_as_per_cent_and_returns_as_numbers():

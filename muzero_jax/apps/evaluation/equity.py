@@ -1,0 +1,88 @@
+"""The equity that an agent loses a turn in backgammon, as GNU Backgammon sees every legal turn.
+
+Each position is the start of a turn, its dice rolled, in a game of its own that the agent's policy head plays against
+itself. Dice make these games differ, so none of their moves are random. The agent's search plays the turn one die at a
+time. GNU Backgammon lists all legal turns with their equities, after looking two moves ahead (2-ply) in a game without
+a cube, and the turn loses the best equity minus that of the board which it leads to.
+
+Positions with only one legal turn say nothing and are left out. So are turns that GNU Backgammon does not list, because
+they leave a die unplayed that could be played: pgx allows them. (The agent `backgammon` plays none in 300 positions.)
+"""
+
+import shutil
+from contextlib import closing
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from muzero_jax.agent import Agent
+from muzero_jax.apps.engines import engines
+from muzero_jax.apps.engines.engines import EngineSpec
+from muzero_jax.apps.engines.gnubg import GnubgEngine, after_turn
+from muzero_jax.apps.evaluation import players, positions
+from muzero_jax.apps.evaluation.batches import in_keyed_batches
+from muzero_jax.games.backgammon import mover_points, turn_begins
+from muzero_jax.games.catalogue import game_of
+from muzero_jax.types import EnvState
+
+JUDGE = "GNU Backgammon, 2-ply"
+SETTINGS = "set evaluation chequerplay evaluation plies 2", "set evaluation movefilter 2 0 -1 0 0"
+"""Two moves ahead after every legal turn; by default only the likely ones get more than a first glance."""
+SECONDS, MOST_TURNS = 60.0, 5000
+"""For the turns of a position, of which that many are never legal."""
+LONGEST_GAME, DICE_A_TURN = 256, 4
+"""Moves of one die; 299 of 300 games of the agent `backgammon` are shorter."""
+
+
+def judge_of(agent: Agent) -> EngineSpec | None:
+    """GNU Backgammon; None if it is not installed, or the game is another one."""
+    program = shutil.which("gnubg") or shutil.which("/usr/games/gnubg")
+    if program is None or game_of(agent.environment).protocol != engines.GNUBG:
+        return None
+    return EngineSpec(program, engines.GNUBG, (program, "-t", "-q"), SETTINGS)
+
+
+def losses(agent: Agent, judge: EngineSpec, *, num_positions: int, seed: int) -> np.ndarray:
+    """What each judged turn lost against the best one: [M] with M <= `num_positions`.
+
+    Raises EngineError if the judge fails.
+    """
+    before = _draw(agent, num_positions, seed)
+    after, found = _play_turns(agent, before, seed), []
+    engine = engines.start(judge, agent.environment, seconds=SECONDS)
+    assert isinstance(engine, GnubgEngine)
+    with closing(engine.process):
+        for index in range(num_positions):
+            state, played = jax.tree.map(lambda leaf, index=index: leaf[index], (before, after))
+            start, board = mover_points(state), tuple(mover_points(played))
+            equities = {tuple(after_turn(start, turn)): value for turn, value in engine.hints(state, MOST_TURNS)}
+            if len(equities) > 1 and board in equities:
+                found.append(max(equities.values()) - equities[board])
+    return np.array(found)
+
+
+def _draw(agent: Agent, num_positions: int, seed: int) -> EnvState:
+    """A turn from each of `num_positions` games, uniformly: leaves [num_positions, ...]."""
+    key, shares = jax.random.key(seed), np.zeros(num_positions)
+    states = positions.play(agent.environment, players.policy_head(agent), agent.params, key, shares, LONGEST_GAME)
+    chances = np.random.default_rng(seed).random(states.terminated.shape)
+    ply = (chances * (turn_begins(states) & ~states.terminated)).argmax(axis=0)
+    return jax.tree.map(lambda leaf: leaf[ply, np.arange(num_positions)], states)
+
+
+def _play_turns(agent: Agent, states: EnvState, seed: int) -> EnvState:
+    """The states after the turns that the agent's search plays, before the next roll."""
+    player, chance = players.searching(agent), agent.environment.chance
+    assert chance is not None
+
+    @jax.jit
+    def play_die(key, states, is_over):
+        after = jax.vmap(chance.move)(states, player.act(agent.params, key, states))
+        states = jax.tree.map(lambda new, old: jax.vmap(jnp.where)(is_over, old, new), after.state, states)
+        return states, is_over | after.awaits_chance | after.state.terminated
+
+    is_over = np.zeros(states.terminated.shape, bool)
+    for _ in range(DICE_A_TURN):
+        states, is_over = in_keyed_batches(play_die, seed, states, is_over)
+    return states
