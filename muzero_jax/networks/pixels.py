@@ -24,7 +24,7 @@ def block_sizes(shape: tuple[int, ...]) -> list[int]:
     factor = 1
     while -(-height // factor) * -(-width // factor) > MOST_CELLS:
         factor *= 2
-    return [factor // 2, 2] if factor > 2 else [factor] * (factor > 1)
+    return [factor // 2, 2] if factor > 2 else [factor]
 
 
 def blocks(pixels: Array, size: int) -> Array:
@@ -37,7 +37,11 @@ def blocks(pixels: Array, size: int) -> Array:
 
 
 class Shrinking(nn.Module):
-    """A picture [N, H, W, C] to cells [N, h, w, width]: products of blocks, then residual convolutions of cells."""
+    """A picture [N, H, W, C] to cells [N, h, w, width], by products of blocks alone.
+
+    With convolutions of the cells after them, Pong took twice as many updates to play half as well, and each took an
+    eighth longer (docs/results/2026-11-26-arcade.md).
+    """
 
     sizes: Sizes
 
@@ -53,7 +57,7 @@ class Shrinking(nn.Module):
             shrink = dense(width, dtype=s.dtype, product_dtype=s.product_dtype, use_bias=False)
             rows = shrink(cells.reshape(-1, cells.shape[-1]))
             x = s.activation(nn.LayerNorm(dtype=s.dtype)(rows)).reshape(*cells.shape[:-1], width)
-        return Residual(s, BoardConvolution)(x)
+        return x
 
 
 class ActionBias(nn.Module):
@@ -87,7 +91,7 @@ class Picture(nn.Module):
 
 class PixelNetwork(MuZeroNetwork):
     """h, g and f for screens [H, W, C]; embeddings [N, h, w, width]. f is one convolution, because search and learning
-    call it as often as g, and h and g have made of the screen what it needs.
+    call it as often as g.
     """
 
     def setup(self):

@@ -21,7 +21,7 @@ def test_a_block_becomes_the_channels_of_a_cell_row_by_row():
 
 @pytest.mark.parametrize(
     ("shape", "sizes"),
-    [((32, 64, 4), [4, 2]), ((10, 10, 7), [2]), ((8, 8, 1), []), ((84, 84, 4), [8, 2]), ((96, 64, 3), [8, 2])],
+    [((32, 64, 4), [4, 2]), ((10, 10, 7), [2]), ((8, 8, 1), [1]), ((84, 84, 4), [8, 2]), ((96, 64, 3), [8, 2])],
 )
 def test_a_screen_is_shrunk_to_64_cells_or_fewer(shape, sizes):
     assert pixels.block_sizes(shape) == sizes
