@@ -1,6 +1,6 @@
 """The suites: which cases each holds, what the project promises of them, and what is measured of a case."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -146,7 +146,7 @@ def chunk(quick: bool) -> Iterator[Case]:
     yield _chunks(f"Hex 9x9, {large.self_play.num_envs:,} games, one device", variants)
 
 
-def _chunks(name: str, makers: dict[str, Callable[[], Variant]]) -> Case:
+def _chunks(name: str, makers: Mapping[str, Callable[[], Variant]]) -> Case:
     """The first variant against each other. All compile at once: a GPU's programs take a minute each of one core."""
 
     def make():
