@@ -39,8 +39,8 @@ def blocks(pixels: Array, size: int) -> Array:
 class Shrinking(nn.Module):
     """A picture [N, H, W, C] to cells [N, h, w, width], by products of blocks alone.
 
-    With convolutions of the cells after them, Pong took twice as many updates to play half as well, and each took an
-    eighth longer (docs/results/2026-11-26-arcade.md).
+    With convolutions of the cells after them Pong began to learn later, and an update took an eighth longer
+    (docs/results/2026-11-26-arcade.md).
     """
 
     sizes: Sizes

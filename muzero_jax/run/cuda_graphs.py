@@ -2,7 +2,7 @@
 
 XLA captures runs of kernels by itself, but by default no loops, so an iteration of Hex 5x5 is some 530 starts on an
 H100. With the options below the whole chunk, 32 moves and 48 updates with all their loops, is one graph, and the H100
-plays and learns a quarter faster (docs/results/2026-11-27-h100.md).
+played and learned a quarter faster (docs/results/2026-11-27-h100.md).
 
 Older versions fail: graphs in loops crash with CUDA below 12.9, and in their second run with jaxlib below 0.8.3. So do
 cuDNN's convolutions in a graph: a program of Pong that came from the compilation cache, in a process that had called
@@ -55,7 +55,7 @@ def compile_with(lowered: Any, device: Any, say: Any, *, wanted: bool) -> Any:
     if device.platform != "gpu":
         return lowered.compile()
     cuda, jaxlib = installed()
-    convolves = has_convolutions(lowered)
+    convolves = wanted and has_convolutions(lowered)
     chosen = options(device, cuda, jaxlib) if wanted and not convolves else {}
     if not chosen:
         needs = "cuDNN's convolutions may fail in one" if convolves else "that needs CUDA 12.9 and jaxlib 0.8.3"
