@@ -3,8 +3,8 @@
 A result is a folder in docs/results with a `study.json`: the flags of every group of runs, their seeds, and what they
 were trained on. Beside it lie every score (`scores.csv`), the table and the curves drawn from them, and their hashes.
 New runs agree with a result if their mean final score lies where its runs let one expect it, in 95 of 100 cases.
-`--verify` makes the table anew from the scores and compares the hashes; it trains nothing. `--record` writes all of it
-from runs that have ended.
+`--verify` makes the table again from the scores; it trains nothing. `--record` adds what the chosen runs scored to the
+result, in place of what the same runs scored before, so that a large one can be recorded part by part.
 """
 
 import csv
@@ -33,6 +33,7 @@ from scripts.benchmarks import report
 
 RESULTS = report.ROOT / "docs" / "results"
 STUDY, SCORES, TABLE, CURVES = "study.json", "scores.csv", "table.txt", "curves.png"
+MOST_POINTS = 50
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +51,7 @@ class Arguments:
     verify: bool = False
     """train nothing: compare the table with the scores"""
     record: bool = False
-    """write the result from the runs, instead of comparing them with it"""
+    """add the runs' scores to the result, instead of comparing them with it"""
 
 
 class Study(NamedTuple):
@@ -73,8 +74,6 @@ def main(arguments: list[str]) -> int:
         return verify(folder)
     if unknown := [name for name in command.groups if name not in study.groups]:
         raise ValueError(f"{command.name} has no group {unknown[0]}; choose one of {', '.join(study.groups)}")
-    if command.record and (command.groups or command.seeds):
-        raise ValueError("--record writes a whole result; leave out --groups and --seeds")
     chosen = itertools.product(command.groups or study.groups, study.seeds[: command.seeds])
     where = command.runs or report.ROOT / "runs" / command.name
     runs = {(group, seed): where / group / f"seed{seed}" for group, seed in chosen}
@@ -85,7 +84,7 @@ def main(arguments: list[str]) -> int:
     points = [
         point._replace(run=f"{group}/seed{seed}")
         for (group, seed), run_dir in runs.items()
-        for point in comparison.read_run(run_dir, group)
+        for point in thin(comparison.read_run(run_dir, group))
     ]
     return record(folder, study, points) if command.record else compare(points, read_scores(folder / SCORES))
 
@@ -113,8 +112,29 @@ def read_scores(path: Path) -> list[Point]:
         return [Point(**{name: kinds[name](text) for name, text in row.items()}) for row in csv.DictReader(file)]
 
 
+def thin(points: list[Point]) -> list[Point]:
+    """The points of a run, at most `MOST_POINTS` by each metric on the way: means of as many neighbours, at the last.
+
+    A metric of training, as the return of a single-player game, comes every few seconds.
+    """
+    final = [point for point in points if point.is_final]
+    on_the_way: dict[str, list[Point]] = {}
+    for point in points:
+        if not point.is_final:
+            on_the_way.setdefault(point.metric, []).append(point)
+    for found in on_the_way.values():
+        for some in np.array_split(np.arange(len(found)), min(len(found), MOST_POINTS)):
+            mean = float(np.mean([found[index].score for index in some]))
+            final.append(found[some[-1]]._replace(score=mean))
+    return sorted(final, key=lambda point: point.frames)
+
+
 def record(folder: Path, study: Study, points: list[Point]) -> int:
-    """Writes a result: scores, table, curves where there are any, what it was made with, and the hashes of all."""
+    """Writes a result: scores, table, curves where there are any, and what it was made with."""
+    new, old = {point.run for point in points}, read_scores(folder / SCORES) if (folder / SCORES).exists() else []
+    order = {group: place for place, group in enumerate(study.groups)}  # others, as baselines, come last
+    points = [point for point in old if point.run not in new] + points
+    points.sort(key=lambda point: (order.get(point.group, len(order)), point.run))
     with (folder / SCORES).open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows([Point._fields, *points])
     (folder / TABLE).write_text(comparison.format_table(points) + "\n", encoding="utf-8")
@@ -144,26 +164,30 @@ def compare(new: list[Point], old: list[Point]) -> int:
             mean, (low, high) = np.mean(scores), expected(known[group], metric, len(scores))
             is_inside = low <= mean <= high
             all_inside &= is_inside
-            where = "inside" if is_inside else "OUTSIDE"
-            print(f"{group}, {metric}: {mean:.1%} lies {where} [{low:.1%}, {high:.1%}]")
+            where, kind = "inside" if is_inside else "OUTSIDE", ".1%" if comparison.is_share(metric) else ".4g"
+            print(f"{group}, {metric}: {mean:{kind}} lies {where} [{low:{kind}}, {high:{kind}}]")
     return 0 if all_inside else 1
 
 
 def expected(points: Sequence[Point], metric: str, num_runs: int) -> tuple[float, float]:
     """Where the mean final score of `num_runs` new runs lies in 95 of 100 cases, by what a group's runs scored.
 
-    The prediction interval of a normal mean. Runs that scored alike still played finite matches, so the spread is at
-    least that of their games (with one win and one loss added, which no perfect score does away with).
+    The prediction interval of a normal mean. Runs that scored alike still played finite matches, so the spread of a
+    share is at least that of their games (with one win and one loss added, which no perfect score does away with). Of
+    a return, one run tells no spread, and every score is expected.
     """
     finals = [point for point in points if point.is_final and point.metric == metric]
     scores, games = np.array([point.score for point in finals]), float(np.mean([point.games for point in finals]))
-    smoothed = (scores.mean() * games + 1) / (games + 2)
-    variance = smoothed * (1 - smoothed) / games
-    if len(scores) > 1:
-        variance = max(variance, scores.var(ddof=1))
+    variance = scores.var(ddof=1) if len(scores) > 1 else 0.0
+    low, high = -np.inf, np.inf
+    if comparison.is_share(metric):
+        low, high, smoothed = 0.0, 1.0, (scores.mean() * games + 1) / (games + 2)
+        variance = max(variance, smoothed * (1 - smoothed) / games)
+    elif len(scores) == 1:
+        return low, high
     quantile = stats.t.ppf(0.975, len(scores) - 1) if len(scores) > 1 else stats.norm.ppf(0.975)
     half = float(quantile * np.sqrt(variance * (1 / len(scores) + 1 / num_runs)))
-    return max(0.0, float(scores.mean()) - half), min(1.0, float(scores.mean()) + half)
+    return max(low, float(scores.mean()) - half), min(high, float(scores.mean()) + half)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import pytest
 from muzero_jax import agent as agents
 from muzero_jax import presets
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
+from muzero_jax.apps.study.comparison import Point
 from muzero_jax.storage import agent_file
 from scripts import export_agent, export_onnx, reproduce
 from tests.reference import tiny_run, told_runs
@@ -163,8 +164,36 @@ def test_a_result_is_recorded_verified_and_compared_with_new_runs(redo, tmp_path
     redo("narrow", "--record")
     redo.finals.update({0: 0.9, 1: 0.9})
     assert redo("third") == 1
-    assert redo("runs", "--groups", "none") == 2 == redo("runs", "--record", "--seeds", "1")
+    assert redo("runs", "--groups", "none") == 2
     scores = tmp_path / "results" / "small" / "scores.csv"
     scores.write_text(scores.read_text().replace("0.5,True", "0.9,True"))
     assert redo("runs", "--verify") == 1
     assert "table.txt is not what scores.csv gives" in capsys.readouterr().out
+
+
+def test_a_part_of_a_result_is_recorded_in_place_of_the_same_runs(redo, tmp_path):
+    redo("runs", "--record")
+    redo.finals.update({0: 0.8})
+    assert redo("again", "--record", "--groups", "rules", "--seeds", "1") == 0 == redo("again", "--verify")
+    points = reproduce.read_scores(tmp_path / "results" / "small" / "scores.csv")
+    finals = {point.run: point.score for point in points if point.is_final}
+    assert finals == {"learned/seed0": 0.4, "learned/seed1": 0.6, "rules/seed0": 0.8, "rules/seed1": 0.6}
+    assert len(points) == len(set(points))
+
+
+def test_a_long_run_keeps_means_of_neighbours():
+    point = Point("a", "a/seed0", 0, 0, 0, 0.0, 0.0, "selfplay/mean_return", 0.0, False, 64)
+    points = [point._replace(frames=frame, score=float(frame)) for frame in range(200)]
+    last = point._replace(frames=200, score=7.0, is_final=True)
+    thinned = reproduce.thin([*points, last])
+    assert len(thinned) == reproduce.MOST_POINTS + 1 and thinned[-1] == last
+    assert thinned[0].frames == 3 and thinned[0].score == 1.5, "the mean of 0, 1, 2 and 3, at the last of them"
+    assert reproduce.thin(points[:3]) == points[:3]
+
+
+def test_a_return_is_expected_by_the_spread_of_runs_alone():
+    point = Point("a", "a/seed0", 0, 0, 0, 0.0, 0.0, "selfplay/mean_return", 3.0, True, 64)
+    points = [point, point._replace(score=5.0)]
+    low, high = reproduce.expected(points, "selfplay/mean_return", 1)
+    assert low < 0 and high > 8 and low + high == pytest.approx(8)
+    assert reproduce.expected(points[:1], "selfplay/mean_return", 1) == (-np.inf, np.inf)
