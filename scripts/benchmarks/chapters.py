@@ -230,23 +230,19 @@ def transfers_of(device: Any, sizes: Iterable[int]) -> Iterator[Case]:
 
 def precision_section(cases: Iterable[Case]) -> Section:
     """The chapter on precision: rates, and how far results are from those in float32."""
-    found, errors = [], {dtype: [dtype] for dtype in (*DTYPES[1:], bfloat16_products.COMPUTE_DTYPE)}
+    found, errors = [], {}
     for case in cases:
         variants = case.make()
         found.append(suites.measure(case._replace(make=lambda variants=variants: variants), EFFORT))
-        results = {dtype: np.asarray(jax.tree.leaves(variant.run())[-1]) for dtype, variant in variants.items()}
-        exact = results[DTYPES[0]]
-        for dtype, row in errors.items():
-            is_known = dtype in results
-            row.append(
-                f"{np.abs(results[dtype] - exact).max() / np.abs(exact).max():.1e}" if is_known else report.NOTHING
-            )
+        exact, *others = (np.asarray(jax.tree.leaves(variant.run())[-1]) for variant in variants.values())
+        error = (f"{np.abs(other - exact).max() / np.abs(exact).max():.1e}" for other in others)
+        errors[case.name] = dict(zip([*variants][1:], error, strict=True))
     return Section(
         "Precision",
         "The same work with arithmetic in three dtypes (the network's parameters, and the sums of the matrix product, "
         "stay float32), and with nothing but the factors in a network's trunks in bfloat16. Error: the largest "
         "difference from the float32 result, relative to the largest number of that result.",
-        [rates_table(found), table(("error", *(record["case"] for record in found)), errors.values())],
+        [rates_table(found), report.columns_table("error", errors)],
     )
 
 
