@@ -38,10 +38,10 @@ from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import fields_of
 from muzero_jax.storage.validation import validate
 from scripts.benchmarks import report
+from scripts.benchmarks.report import Record
 from scripts.previewing import graphs, program
 from scripts.previewing.targets import TARGETS, Target
 
-Record = dict[str, Any]
 LIMITS = {"FLOPs": "compute-bound", "bytes": "memory-bound", "launches": "launch-bound"}
 
 
