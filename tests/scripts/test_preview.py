@@ -118,6 +118,7 @@ def test_the_largest_bound_is_the_limit():
 def test_what_cannot_be_previewed_is_one_sentence(monkeypatch, capsys):
     monkeypatch.setattr(targets, "PACKAGES", {"gpu": "no_such_package", "tpu": "no_such_package"})
     for flags in (
+        ["--devices", "5"],
         ["--devices", "3"],
         ["--offline", "runs/x"],
         ["--env", "hex", "--board-size", "3"],
