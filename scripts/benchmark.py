@@ -6,15 +6,16 @@ Suite chunk compares an accelerator's programs of Hex with each other, and gpu i
 measure, in 14 minutes.
 """
 
-import argparse
 import json
 import sys
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TextIO
+from typing import Literal, TextIO
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from muzero_jax.apps.commands import parser
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.ops import devices
 from muzero_jax.own.files import check_writable, write_whole
@@ -27,18 +28,22 @@ TOLERANCE = 0.1
 """A ratio that has fallen by more than this, beyond the spread of both reports, is a regression."""
 
 
-def read_arguments(arguments: list[str]) -> argparse.Namespace:
-    """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--suite", choices=(*SUITES, "all", "chunk", "gpu"), default="all")
-    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
-    parser.add_argument("--quick", action="store_true", help="fewer cases and rounds; gpu: sizes for a CPU")
-    parser.add_argument("--out", type=Path, help="also write the JSON to this file, after every case or part")
-    parser.add_argument("--minutes", type=float, default=day.MINUTES, help="of all parts of suite gpu together")
-    parser.add_argument(
-        "--compare", type=Path, help="an older report; ratios that are worse beyond the spread are named, with status 1"
-    )
-    return parser.parse_args(arguments)
+@dataclass(frozen=True)
+class Arguments:
+    """What to measure, and where to."""
+
+    suite: Literal["search", "self-play", "learner", "iteration", "ablation", "all", "chunk", "gpu"] = "all"
+    """`all` is every suite but `chunk` and `gpu`"""
+    json: bool = False
+    """print one JSON object instead of tables"""
+    quick: bool = False
+    """fewer cases and rounds; gpu: sizes for a CPU"""
+    out: Path | None = None
+    """also write the JSON to this file, after every case or part"""
+    minutes: float = day.MINUTES
+    """of all parts of suite gpu together"""
+    compare: Path | None = None
+    """an older report; ratios that are worse beyond the spread are named, with status 1"""
 
 
 def promised(report: Record) -> dict[tuple, Record]:
@@ -53,12 +58,9 @@ def promised(report: Record) -> dict[tuple, Record]:
 
 def read_promised(file: Path) -> dict[tuple, Record]:
     """Those of an older report; ValueError if there are none."""
-    try:
-        if found := promised(json.loads(file.read_text(encoding="utf-8"))):
-            return found
-    except (OSError, ValueError, LookupError, TypeError):
-        pass
-    raise ValueError(f"{file} is missing, or no report with a ratio that has an aim; write one by --out")
+    if found := promised(json.loads(file.read_text(encoding="utf-8"))):
+        return found
+    raise ValueError(f"{file} has no ratio with an aim; write one by --out")
 
 
 def compare(new: dict[tuple, Record], old: dict[tuple, Record]) -> list[str]:
@@ -90,19 +92,19 @@ def measure(names: tuple[str, ...], quick: bool, out: Path | None, tables: TextI
 
 def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
-    options = read_arguments(arguments)
-    old = read_promised(options.compare) if options.compare else None
-    out = options.out.resolve() if options.out else None  # links followed: the rename would replace one
+    a = parser.read(Arguments, arguments, __doc__)
+    old = read_promised(a.compare) if a.compare else None
+    out = a.out.resolve() if a.out else None  # links followed: the rename would replace one
     if out:
         check_writable(out, "--out")
-    tables = sys.stderr if options.json else sys.stdout
-    if options.suite == "gpu":
+    tables = sys.stderr if a.json else sys.stdout
+    if a.suite == "gpu":
         if out is None or out.suffix != ".json" or old:
             raise ValueError("--suite gpu needs --out FILE.json and compares nothing; other files lie in a folder FILE")
-        new = day.measure(out, options.minutes, quick=options.quick, say=partial(print, file=tables, flush=True))
+        new = day.measure(out, a.minutes, quick=a.quick, say=partial(print, file=tables, flush=True))
     else:
-        new = measure(SUITES if options.suite == "all" else (options.suite,), options.quick, out, tables)
-    if options.json:
+        new = measure(SUITES if a.suite == "all" else (a.suite,), a.quick, out, tables)
+    if a.json:
         print(json.dumps(new, indent=2))
     slower = compare(promised(new), old) if old else []
     for sentence in slower:

@@ -7,15 +7,15 @@ counts. Further flags are those of train.py: --search.engine own. Needs the extr
 its own (docs/accelerators.md).
 """
 
-import argparse
 import json
 import math
 import sys
 from contextlib import redirect_stdout
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Annotated, Any, Literal
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -26,47 +26,54 @@ if __name__ == "__main__":
 
 import numpy as np
 from jax.sharding import Mesh
+from msgspec import Meta
 
 from muzero_jax import algorithm as algorithms
-from muzero_jax import presets
+from muzero_jax.apps.commands import parser, train
 from muzero_jax.apps.commands.command_line import report_errors
-from muzero_jax.apps.commands.parser import override, split
 from muzero_jax.ops import devices, precision
 from muzero_jax.run import cuda_graphs, flops, memory
 from muzero_jax.run.program import abstract_progress, make_chunk, make_init
 from muzero_jax.storage.config import Config
+from muzero_jax.storage.fields import fields_of
 from muzero_jax.storage.validation import validate
 from scripts.benchmarks import report
+from scripts.benchmarks.report import Record
 from scripts.previewing import graphs, program
 from scripts.previewing.targets import TARGETS, Target
 
-Record = dict[str, Any]
 LIMITS = {"FLOPs": "compute-bound", "bytes": "memory-bound", "launches": "launch-bound"}
 
 
-def read_arguments(arguments: list[str]) -> tuple[argparse.Namespace, Config]:
+@dataclass(frozen=True)
+class Arguments:
+    """The flags of the preview; all others are train.py's."""
+
+    target: Literal["t4", "l4", "a100", "h100", "v5e"] = "t4"
+    """the accelerator"""
+    devices: Annotated[int, Meta(ge=1, le=4)] = 1
+    """how many of these devices share the games, on one mesh"""
+    cuda: str = "12.9"
+    """version of driver and runtime; below 12.9 no CUDA graph contains a loop"""
+    cuda_graphs: bool = True
+    """a chunk as one CUDA graph; else graphs as XLA makes them by itself"""
+    json: bool = False
+    """print one JSON object"""
+
+
+def read_arguments(arguments: list[str]) -> tuple[Arguments, Config]:
     """The command's own flags, and the run's settings."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--target", choices=TARGETS, default="t4", help="the accelerator")
-    parser.add_argument("--devices", type=int, default=1, help="how many of these devices share the games, on one mesh")
-    parser.add_argument("--env", default="hex", help="the game whose preset is compiled")
-    parser.add_argument("--board-size", type=int, help="of Hex")
-    parser.add_argument(
-        "--cuda", default="12.9", help="version of driver and runtime; below 12.9 no CUDA graph contains a loop"
-    )
-    parser.add_argument("--no-cuda-graphs", action="store_true", help="graphs as XLA makes them by itself")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    known, flags = parser.parse_known_args(arguments)
-    if not 1 <= known.devices <= 4:
-        raise ValueError(f"--devices is {known.devices}, but a preview has 1 to 4")
-    with redirect_stdout(sys.stderr), devices.made_for(TARGETS[known.target]):
-        config = presets.preset(known.env, known.board_size)
-        config = validate(override(config, split(flags, Config)))
+    given = parser.split(arguments, Config, Arguments)
+    if parser.HELP in given:
+        parser.read(Arguments, [parser.HELP], __doc__)
+    own = parser.convert(Arguments, {f.name: given.pop(f.name) for f in fields_of(Arguments) if f.name in given})
+    with redirect_stdout(sys.stderr), devices.made_for(TARGETS[own.target]):
+        config = validate(train.settle(given).config)
     if config.offline:
         raise ValueError("a preview needs self-play; leave out --offline")
     for flag, size in zip(("--self-play.num-envs", "--optimiser.batch-size"), config.shared_sizes, strict=True):
-        devices.check_divisible(flag, size, known.devices)
-    return known, config
+        devices.check_divisible(flag, size, own.devices)
+    return own, config
 
 
 ITERATIONS = 2
@@ -167,14 +174,13 @@ def describe(record: Record, target: Target) -> str:
 
 def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
-    known, config = read_arguments(arguments)
-    target = TARGETS[known.target]
+    own, config = read_arguments(arguments)
+    target = TARGETS[own.target]
     targets.check_installed(target)
     about = report.describe([__file__, *arguments])
-    record = preview(config, target, known.devices, known.cuda, one_graph=not known.no_cuda_graphs) | {
-        key: about[key] for key in ("date", "commit", "versions", "command")
-    }
-    print(json.dumps(record, indent=1) if known.json else describe(record, target))
+    record = preview(config, target, own.devices, own.cuda, one_graph=own.cuda_graphs)
+    record |= {key: about[key] for key in ("date", "commit", "versions", "command")}
+    print(json.dumps(record, indent=1) if own.json else describe(record, target))
     return 0
 
 

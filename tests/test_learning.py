@@ -22,13 +22,10 @@ ROOT = Path(__file__).parent.parent
 pytestmark = pytest.mark.slow
 
 
-def command(script, *arguments):
-    return [sys.executable, f"experiments/{script}.py", *map(str, arguments)]
-
-
 def run(script, *arguments):
     """Standard output of a command that must succeed."""
-    result = subprocess.run(command(script, *arguments), cwd=ROOT, capture_output=True, text=True)
+    command = [sys.executable, f"experiments/{script}.py", *map(str, arguments)]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     return result.stdout
 
@@ -37,26 +34,32 @@ def train(run_dir, env, *arguments):
     run("train", "--env", env, "--run-dir", run_dir, "--evaluation.interval-minutes", 0, *arguments)
 
 
-def exhaustive(run_dir):
-    """What the walk over every reply of every opponent finds."""
-    return json.loads(run("evaluate", "exhaustive", "--run", run_dir, "--json"))
+def evaluate(run_dir, how, *arguments):
+    """What a subcommand of evaluate.py finds."""
+    return json.loads(run("evaluate", how, "--run", run_dir, "--json", *arguments))
+
+
+def best_moves(run_dir, num_simulations):
+    """How often a search plays an optimal move of tic-tac-toe, of all 3,191 positions where it can err."""
+    examined = evaluate(run_dir, "oracle", "--num-simulations", num_simulations)
+    (searched,) = (score for score in examined["scores"] if score["player"] == f"{num_simulations} simulations")
+    assert examined["can_err"] == 3191
+    return searched["optimal_move_rate"]
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_after_four_minutes_the_agent_plays_tic_tac_toe_perfectly_wherever_it_stands(tmp_path, seed):
     train(tmp_path / "run", "tic_tac_toe", "--minutes", 4, "--seed", seed)
-    result = exhaustive(tmp_path / "run")
+    result = evaluate(tmp_path / "run", "exhaustive")
     assert result["losses"] == 0, result
-    examined = json.loads(run("evaluate", "oracle", "--run", tmp_path / "run", "--num-simulations", 64, "--json"))
-    (searched,) = (score for score in examined["scores"] if score["player"] == "64 simulations")
-    assert examined["can_err"] == 3191 and searched["optimal_move_rate"] == 1.0, searched
+    assert best_moves(tmp_path / "run", 64) == 1.0
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_after_two_minutes_nobody_can_beat_the_agent_at_hex_3x3_when_it_should_win(tmp_path, seed):
     """The second player wins by strategy: with the swap, whatever the opening. The first may be beaten."""
     train(tmp_path / "run", "hex", "--board-size", 3, "--minutes", 2, "--seed", seed)
-    result = exhaustive(tmp_path / "run")
+    result = evaluate(tmp_path / "run", "exhaustive")
     assert result["losses_as_second"] == 0, result
 
 
@@ -76,9 +79,7 @@ MEMBERS = {
 def test_every_member_learns_tic_tac_toe(tmp_path, flags):
     """In a minute or two; random moves keep 42% of the wins, and a learner of the wrong thing not many more."""
     train(tmp_path / "run", "tic_tac_toe", "--updates", 2000, *flags)
-    examined = json.loads(run("evaluate", "oracle", "--run", tmp_path / "run", "--num-simulations", 16, "--json"))
-    (searched,) = (score for score in examined["scores"] if score["player"] == "16 simulations")
-    assert searched["optimal_move_rate"] > 0.9, searched
+    assert best_moves(tmp_path / "run", 16) > 0.9
 
 
 def test_a_model_learns_what_is_legal_and_whose_turn_is_next(tmp_path):
@@ -120,14 +121,14 @@ def beginner(tmp_path_factory):
 
 
 def test_an_agent_beats_random_play_after_a_minute(beginner):
-    result = json.loads(run("evaluate", "match", "--run", beginner, "--games", 256, "--json"))
+    result = evaluate(beginner, "match", "--games", 256)
     assert result["ci95"][0] > 0.8, result
     assert result["illegal_actions"] == 0
 
 
 def score(run_dir):
     """The lower end of the interval of a run's score against random play."""
-    return json.loads(run("evaluate", "match", "--run", run_dir, "--games", 256, "--json"))["ci95"][0]
+    return evaluate(run_dir, "match", "--games", 256)["ci95"][0]
 
 
 def test_another_agent_learns_from_a_runs_games_alone(beginner, tmp_path):

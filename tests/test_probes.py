@@ -109,22 +109,3 @@ def test_the_policy_picks_the_action_that_the_observation_names(learn):
     near(learned.reward[:2], [[1, -1], [-1, 1]])
     assert learned.policy[0, 0] > 0.8 and learned.policy[1, 1] > 0.8
     assert (learned.value[:2] > 0.7).all()
-
-
-def test_the_probes_are_the_games_that_they_say(algorithm):
-    """Every game's rewards and discounts, by hand, for both coins and both actions."""
-    table = {
-        probes.REWARD_1: ([[1, 1], [1, 1]], 0),
-        probes.OBSERVATION: ([[-1, -1], [1, 1]], 0),
-        probes.OPPONENT: ([[0, 0], [0, 0]], -1),
-        probes.ACTION: ([[-1, 1], [-1, 1]], 0),
-        probes.BOTH: ([[1, -1], [-1, 1]], 0),
-    }
-    for game, (rewards, discount) in table.items():
-        state = probes.start(jnp.int32(game), jax.random.key(0))
-        for coin in range(2):
-            for action in range(2):
-                posed = state.replace(observation=jnp.array([False, bool(coin)]))
-                moved, reward, found, *_ = probes.move(posed, jnp.int32(action))
-                assert (float(reward), float(found)) == (rewards[coin][action], discount)
-                assert bool(moved.terminated) == (discount == 0)

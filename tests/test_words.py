@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.reference import pages
+from tests.reference.pages import ROOT
 
-ROOT = Path(__file__).parent.parent
 HISTORY = "lab-notebook.md"
-GUIDES = ["README.md", *(f"docs/{p.name}" for p in sorted(ROOT.glob("docs/*.md")) if p.name != HISTORY)]
 CODE = ("muzero_jax", "scripts", "experiments", "examples")
 
 SAY = {
@@ -35,14 +34,14 @@ SAY = {
 
 def texts():
     """All that a person reads, as (where, first line, text): pages, pictures, notebooks, help, errors, docstrings."""
-    documents = [ROOT / "README.md", *ROOT.glob("docs/**/*.md"), *ROOT.glob("muzero_jax/agents/*.md")]
-    for path in sorted(path for path in documents + [*ROOT.glob("docs/**/*.svg")] if path.name != HISTORY):
-        yield path, 1, re.sub(r"\]\([^)]*\)", "]", path.read_text(encoding="utf-8"))  # links may lead to old headings
+    documents = [*pages.PAGES, *ROOT.glob("muzero_jax/agents/*.md"), *ROOT.glob("docs/**/*.svg")]
+    for path in sorted(path for path in documents if path.name != HISTORY):
+        yield path, 1, re.sub(r"\]\([^)]*\)", "]", pages.read(path))  # links may lead to old headings
     for path in sorted(ROOT.glob("notebooks/*.ipynb")):
-        for number, cell in enumerate(json.loads(path.read_text(encoding="utf-8"))["cells"], 1):
+        for number, cell in enumerate(json.loads(pages.read(path))["cells"], 1):
             yield f"{path}, cell {number}", 1, re.sub(r"\]\([^)]*\)", "]", "".join(cell["source"]))
     for path in sorted(path for folder in CODE for path in (ROOT / folder).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(ast.parse(pages.read(path))):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield path, node.lineno, node.value
 
@@ -66,8 +65,8 @@ def test_a_concept_has_one_name(read_by_people, term):
 
 def test_links_of_pages_lead_to_files_and_headings():
     broken = []
-    for page in [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]:
-        for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text(encoding="utf-8")):
+    for page in [*pages.PAGES, ROOT / "CONTRIBUTING.md"]:
+        for target in re.findall(r"\]\((?!https?:)([^)\s]+)\)", pages.read(page)):
             path, _, anchor = target.partition("#")
             file = (page.parent / path).resolve() if path else page
             if not file.exists() or (anchor and anchor not in anchors(file)):
@@ -77,13 +76,13 @@ def test_links_of_pages_lead_to_files_and_headings():
 
 def anchors(file: Path) -> set[str]:
     """The names that GitHub gives to a page's headings."""
-    headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    headings = re.findall(r"^#+ (.*)$", pages.read(file), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 @pytest.mark.parametrize("package", (*CODE, "tests"))
 def test_a_page_that_code_names_exists(package):
-    texts = (file.read_text(encoding="utf-8") for file in (ROOT / package).rglob("*.py"))
+    texts = (pages.read(file) for file in (ROOT / package).rglob("*.py"))
     named = {page for text in texts for page in re.findall(r"(?<![\w/])docs/[\w/-]+\.md", text)}
     assert {page for page in named if not (ROOT / page).exists()} == set()
 
@@ -91,11 +90,7 @@ def test_a_page_that_code_names_exists(package):
 def test_no_page_names_a_public_home_unless_the_project_has_one():
     """The one setting is `project.urls.Repository` in pyproject.toml, absent by default."""
     home = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"].get("urls", {}).get("Repository", "")
-    texts = [pages.read(ROOT / path) for path in (*GUIDES, "CONTRIBUTING.md", "mkdocs.yml")]
-    for notebook in sorted((ROOT / "notebooks").glob("*.ipynb")):
-        texts += ["".join(cell["source"]) for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]]
-    found = {name for text in texts for name in re.findall(r"github(?:\.com)?/([\w.-]+/muzero[_-]jax[\w.-]*)", text)}
+    files = [*pages.GUIDES, ROOT / "CONTRIBUTING.md", ROOT / "mkdocs.yml", *ROOT.glob("notebooks/*.ipynb")]
+    pattern = re.compile(r"github(?:\.com)?/([\w.-]+/muzero[_-]jax[\w.-]*)")
+    found = {name for file in files for name in pattern.findall(pages.read(file))}
     assert {name for name in found if not home.endswith(name)} == set()
-    assert {address for text in texts for address in re.findall(r'^ADDRESS = "(.*?)"', text, flags=re.MULTILINE)} <= {
-        home
-    }

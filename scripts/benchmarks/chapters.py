@@ -37,11 +37,6 @@ def find_devices() -> Devices:
     return {HOST: host} if device.platform == "cpu" else {f"JAX {device.platform.upper()}": device, HOST: host}
 
 
-def first(found: Devices) -> Any:
-    """The device that runs use."""
-    return next(iter(found.values()))
-
-
 def networks() -> dict[str, Config]:
     """The networks by the name that tables use, each for one initial and one recurrent inference in float32."""
     small, tower = presets.preset("hex", 5), replace(presets.tower("hex", num_bins=2), board_size=9)
@@ -63,6 +58,7 @@ def computing(config: Config, dtype: str) -> Config:
 def measure(about: dict[str, Any], *, quick: bool) -> Iterator[Section]:
     """All chapters, each as soon as it is measured; `about` is the machine before that."""
     found, every = find_devices(), 3 if quick else 1
+    device = next(iter(found.values()))
     accelerator, chosen = len(found) > 1, dict([*networks().items()][: 1 if quick else None])
     yield hardware_section(about)
     sizes = (64, 128, 256, 512, 1024, 2048, 4096, *[8192] * accelerator)[::every]
@@ -84,9 +80,9 @@ def measure(about: dict[str, Any], *, quick: bool) -> Iterator[Section]:
         [rates_table(of_one) for of_one in inferences.values()],
         inferences,
     )
-    yield precision_section(dtypes_of(first(found), chosen, larger=accelerator))
+    yield precision_section(dtypes_of(device, chosen, larger=accelerator))
     yield crossover_section(found, {"matrix product (n)": products} | inferences)
-    transfers = swept(transfers_of(first(found), tuple(2**power for power in (10, 14, 18, 22, 26))[::every]))
+    transfers = swept(transfers_of(device, tuple(2**power for power in (10, 14, 18, 22, 26))[::every]))
     yield Section(
         "Transfers between host and device",
         "Float32 arrays of so many bytes between NumPy and the device, each call with an array that was not moved "
@@ -101,7 +97,7 @@ def measure(about: dict[str, Any], *, quick: bool) -> Iterator[Section]:
         "objects, of tic-tac-toe on one device. `scripts/benchmark.py --suite search` has larger ones.",
         [rates_table([suites.measure(case, EFFORT)]) for case in suites.search(quick=True)],
     )
-    yield memory_section(first(found), chosen)
+    yield memory_section(device, chosen)
 
 
 def swept(cases: Iterable[Case]) -> list[Record]:
@@ -174,7 +170,7 @@ def inferences_of(found: Devices, name: str, config: Config, batches: Iterable[i
         params, observation = inputs_of(config, batch)
         variants = on_jax(found, batch, infer, params, observation)
         if others:
-            call, params = jax.jit(infer), jax.device_put(params, first(found))
+            call, params = jax.jit(infer), jax.device_put(params, found[there])
             variants[COPIES] = Variant(lambda: jax.device_get(call(params, observation)), batch)
         return variants
 
@@ -230,23 +226,19 @@ def transfers_of(device: Any, sizes: Iterable[int]) -> Iterator[Case]:
 
 def precision_section(cases: Iterable[Case]) -> Section:
     """The chapter on precision: rates, and how far results are from those in float32."""
-    found, errors = [], {dtype: [dtype] for dtype in (*DTYPES[1:], bfloat16_products.COMPUTE_DTYPE)}
+    found, errors = [], {}
     for case in cases:
         variants = case.make()
         found.append(suites.measure(case._replace(make=lambda variants=variants: variants), EFFORT))
-        results = {dtype: np.asarray(jax.tree.leaves(variant.run())[-1]) for dtype, variant in variants.items()}
-        exact = results[DTYPES[0]]
-        for dtype, row in errors.items():
-            is_known = dtype in results
-            row.append(
-                f"{np.abs(results[dtype] - exact).max() / np.abs(exact).max():.1e}" if is_known else report.NOTHING
-            )
+        exact, *others = (np.asarray(jax.tree.leaves(variant.run())[-1]) for variant in variants.values())
+        error = (f"{np.abs(other - exact).max() / np.abs(exact).max():.1e}" for other in others)
+        errors[case.name] = dict(zip([*variants][1:], error, strict=True))
     return Section(
         "Precision",
         "The same work with arithmetic in three dtypes (the network's parameters, and the sums of the matrix product, "
         "stay float32), and with nothing but the factors in a network's trunks in bfloat16. Error: the largest "
         "difference from the float32 result, relative to the largest number of that result.",
-        [rates_table(found), table(("error", *(record["case"] for record in found)), errors.values())],
+        [rates_table(found), report.columns_table("error", errors)],
     )
 
 

@@ -8,18 +8,21 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from muzero_jax.algorithm import Algorithm
+from muzero_jax.search import simulator
 from muzero_jax.storage.config import Config
+from muzero_jax.types import SearchRoots
 
 
 class Node:
     """A position in the tree: what the network said of it, and what search found below it."""
 
-    def __init__(self, embedding: Any, prior: Any, value: float, reward: float = 0.0):
-        self.embedding, self.prior, self.value, self.reward = embedding, prior.tolist(), float(value), float(reward)
+    def __init__(self, judged: simulator.Node):  # of batch 1
+        prior, value, reward = jax.device_get((judged.prior, judged.value, judged.reward))
+        self.embedding, (self.prior,) = judged.embedding, prior.tolist()
+        self.value, self.reward = value.item(), reward.item()
         self.visits, self.children = 1, {}
 
     def visit_counts(self) -> np.ndarray:
@@ -35,14 +38,16 @@ class PythonTree:
 
     def __init__(self, config: Config, algorithm: Algorithm, params: Any):
         self.settings, self.discount = config.search, algorithm.environment.constant_discount
-        self.judge_root = partial(jax.jit(partial(_judge_root, algorithm.model)), params)
-        self.judge_move = partial(jax.jit(partial(_judge_move, algorithm.model)), params)
+        model = simulator.learned_model(algorithm.model, self.discount)
+        self.root, self.expand = (partial(jax.jit(judge), params) for judge in (model.root, model.expand))
+        self.no_chance = jax.random.key(0)
 
-    def __call__(self, observation: Any, legal_action_mask: np.ndarray) -> Node:
+    def __call__(self, observation: Any, legal_action_mask: Any) -> Node:
         """The root of a tree of `num_simulations` more nodes."""
-        embedding, said = self.judge_root(observation, legal_action_mask)
-        tree = Node(embedding, *jax.device_get(said))
+        tree = Node(self.root(SearchRoots(observation[None], legal_action_mask[None], None)))
         legal = np.flatnonzero(legal_action_mask).tolist()
+        total = sum(tree.prior[action] for action in legal)
+        tree.prior = [prior / total for prior in tree.prior]  # of legal actions, the only ones that are tried
         for _ in range(self.settings.num_simulations):
             self.simulate(tree, legal)
         return tree
@@ -53,8 +58,8 @@ class PythonTree:
         while (child := path[-1].children.get(action := self.select(path[-1], actions))) is not None:
             path.append(child)
             actions = range(len(child.prior))
-        embedding, said = self.judge_move(path[-1].embedding, np.int32(action))
-        leaf = path[-1].children[action] = Node(embedding, *jax.device_get(said))
+        judged = self.expand(self.no_chance, np.array([action], np.int32), path[-1].embedding)
+        leaf = path[-1].children[action] = Node(judged)
         value, reward = leaf.value, leaf.reward
         for node in reversed(path):
             value = reward + self.discount * value
@@ -75,15 +80,3 @@ class PythonTree:
             return bonus + ((q[action] - low) / span if action in q else 0.0)
 
         return max(actions, key=score)
-
-
-def _judge_root(model, params, observation, legal_action_mask):
-    output = model.initial_inference(params, observation[None])
-    logits = jnp.where(legal_action_mask, output.policy_logits[0], -jnp.inf)
-    return output.embedding, (jax.nn.softmax(logits), model.to_scalar(output.value_logits)[0])
-
-
-def _judge_move(model, params, embedding, action):
-    output = model.recurrent_inference(params, embedding, action[None])
-    value, reward = (model.to_scalar(x)[0] for x in (output.value_logits, output.reward_logits))
-    return output.embedding, (jax.nn.softmax(output.policy_logits[0]), value, reward)

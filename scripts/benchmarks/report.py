@@ -42,12 +42,17 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join([head, "|---" + "|---:" * (len(header) - 1) + "|", *body])
 
 
+def columns_table(corner: str, columns: Mapping[str, Mapping[str, str]]) -> str:
+    """A Markdown table from its columns by title, each with its cells by the name of their row."""
+    names = dict.fromkeys(name for column in columns.values() for name in column)
+    rows = ((name, *(column.get(name, NOTHING) for column in columns.values())) for name in names)
+    return table((corner, *columns), rows)
+
+
 def rates_table(records: Sequence[Record]) -> str:
     """A column for each case of a suite, with a row for each rate and each ratio; in brackets the spread."""
-    columns = [dict(_cells(record)) for record in records]
-    names = dict.fromkeys(name for column in columns for name in column)
-    rows = ((name, *(column.get(name, NOTHING) for column in columns)) for name in names)
-    return table((f"{records[0]['suite']}: {records[0]['unit']}", *(record["case"] for record in records)), rows)
+    columns = {record["case"]: dict(_cells(record)) for record in records}
+    return columns_table(f"{records[0]['suite']}: {records[0]['unit']}", columns)
 
 
 def _cells(record: Record) -> Iterator[tuple[str, str]]:

@@ -203,17 +203,3 @@ def test_runs_of_other_algorithms_are_other_groups(tmp_path):
             (tmp_path / name / "algorithm.py").write_text(text)
     groups = comparison.group_names([tmp_path / name for name in texts])
     assert len(set(groups.values())) == 4 and groups[tmp_path / "a-seed0"] == groups[tmp_path / "a-seed1"]
-
-
-@pytest.mark.parametrize(
-    ("code", "named"),
-    [
-        ("x = 1", "change"),
-        ("def change(algorithm, config): return 3", "muzero_jax.Algorithm"),
-        ("def change(algorithm, config): return algorithm._replace(terms=[3])", "terms"),
-    ],
-)
-def test_a_file_that_makes_no_algorithm_is_one_sentence(code, named, tmp_path, capsys):
-    (tmp_path / "mine.py").write_text(code)
-    assert command(*TINY, *OURS, "--run-dir", tmp_path / "run", "--algorithm", tmp_path / "mine.py") == EXIT_ERROR
-    assert named in capsys.readouterr().err and not (tmp_path / "run").exists()

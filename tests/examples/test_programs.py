@@ -95,15 +95,10 @@ def window():
     return window._replace(observation=window.observation > 0.5, discount=discount)
 
 
-def frames(window):
-    names = [{"policy": "search_policy", "value": "search_value"}.get(name, name) for name in nano_muzero.Frame._fields]
-    return nano_muzero.Frame(*(getattr(window, name) for name in names))
-
-
 def test_it_knows_nothing_of_ours_and_its_targets_are_ours(window):
     assert not re.search(r"^\s*(?:import|from) .*muzero_jax", Path(nano_muzero.__file__).read_text(), re.MULTILINE)
     ours = tiny_run.algorithm().make_targets(window, jnp.float32(0.0))
-    reward, value, policy, alive = nano_muzero.make_targets(frames(window), programs.settings_of(CONFIG))
+    reward, value, policy, alive = nano_muzero.make_targets(programs.frames_of(window), programs.settings_of(CONFIG))
     assert 0 < np.asarray(window.is_last).mean() < 1 and 0 < np.asarray(window.explored).mean() < 1
     np.testing.assert_allclose(value, ours.value, atol=1e-6)
     np.testing.assert_allclose(reward, ours.reward, atol=1e-6)
@@ -120,7 +115,7 @@ def test_its_loss_has_our_gradient(window):
     batch = algorithm.make_batch(window, wanted, jnp.ones(32), key, terms=terms)
     ours = partial(algorithm.loss, model=algorithm.model, terms=terms)
     wanted = jax.jit(jax.grad(lambda params: ours(params, batch)[0]))(params)
-    found = jax.jit(jax.grad(lambda params: nano_muzero.loss(params, frames(window), key, nano)))(params)
+    found = jax.jit(jax.grad(lambda params: nano_muzero.loss(params, programs.frames_of(window), key, nano)))(params)
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=2e-6, rtol=1e-4), found, wanted)
     assert max(np.abs(leaf).max() for leaf in jax.tree.leaves(wanted)) > 1e-3
 

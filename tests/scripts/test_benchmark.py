@@ -42,17 +42,14 @@ def test_variants_run_in_turn_and_the_first_call_of_each_is_not_counted():
     assert {name: len(found) for name, found in seconds.items()} == {"a": 2, "b": 2}
 
 
-def test_samples_rates_and_ratios(monkeypatch):
-    """A round at half the speed is in both: the ratio is 2 throughout."""
-    assert timing.summarise([8.0, 9.0, 10.0, 11.0, 12.0]) == (10.0, pytest.approx(0.1))
-    assert timing.ratio([20.0, 10.0, 60.0], [10.0, 5.0, 30.0]) == (2.0, 0.0)
+def test_a_round_at_half_the_speed_is_in_both_rates_and_changes_no_ratio(monkeypatch):
     monkeypatch.setattr(timing, "in_turn", lambda *_: {"one": [2.0, 1.0, 4.0], "other": [6.0, 3.0, 12.0]})
     variants = {"one": Variant(print, work=8.0), "other": Variant(print, work=12.0)}
-    ratios = (suites.Ratio("one", "other", 1.5),)
-    found = suites.measure(suites.Case("search", "a case", "calls/s", lambda: variants, ratios), ONCE)
+    case = suites.Case("search", "a case", "calls/s", lambda: variants, (suites.Ratio("one", "other", 1.5),))
+    found = suites.measure(case, ONCE)
     assert found["rates"]["one"]["samples"] == [4.0, 8.0, 2.0] and found["rates"]["other"]["median"] == 2.0
-    assert found["ratios"] == [{"numerator": "one", "denominator": "other", "aim": 1.5, "median": 2.0, "spread": 0.0}]
     assert "| one / other | **2.00x** (0%, aim 1.5) |" in report.rates_table([found])
+    assert timing.summarise([8.0, 9.0, 10.0, 11.0, 12.0]) == (10.0, pytest.approx(0.1))
 
 
 @pytest.mark.parametrize(
@@ -90,23 +87,6 @@ def test_a_promised_ratio_that_fell_by_more_than_a_tenth_beyond_the_spreads_is_n
         compared(record(4.0), record(4.0, num_devices=2))
 
 
-def test_the_cases_have_the_promises_of_our_own_records_and_ratios_of_their_variants(monkeypatch):
-    makers = (
-        "positions search python_search bare_network self_play host_driven_self_play python_self_play chunk baseline"
-    )
-    for name in makers.split():
-        monkeypatch.setattr(programs, name, lambda *arguments, **keywords: Variant(print))
-    monkeypatch.setattr(suites.precision, "has_amx", lambda: True)
-    for suite, cases in suites.SUITES.items():
-        found = list(cases(False))
-        for case in found:
-            assert set(case.make()) == {variant for ratio in case.ratios for variant in ratio[:2]}, case.name
-        if suite not in ("ablation", "chunk"):
-            told = benchmark.read_promised(report.ROOT / f"docs/results/benchmark-two-intel-cores/{suite}.json")
-            keys = {(c.suite, c.name, c.num_devices, r[0], r[1]) for c in found for r in c.ratios if r.aim}
-            assert keys == set(told)
-
-
 def test_what_stops_the_measuring_costs_no_case_before_it_and_a_regression_is_status_1(monkeypatch, tmp_path):
     def measure(case, effort):
         if case.name == "third":
@@ -122,8 +102,6 @@ def test_what_stops_the_measuring_costs_no_case_before_it_and_a_regression_is_st
     cases.pop()
     out.write_text(json.dumps({"results": [record(5.0, case="second")]}))
     assert benchmark.main(["--suite", "search", "--compare", str(out)]) == benchmark.EXIT_REGRESSION
-    out.write_text("no JSON")
-    assert report_errors(benchmark.main, ["--compare", str(out)]) == 2
 
 
 def test_the_day_shares_its_minutes_among_commands_with_flags_that_exist(monkeypatch, tmp_path):

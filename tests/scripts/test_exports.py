@@ -91,12 +91,6 @@ def test_the_command_has_the_flags_that_differ_from_the_preset():
     ("command", "flags", "named"),
     [
         (export_agent, "{run} --out x.pkl", ".safetensors"),
-        (export_agent, "{empty} --out {empty}/x.safetensors", "holds no run"),
-        (
-            export_agent,
-            "{run} --out {empty}/x.safetensors --average agent:tic_tac_toe",
-            "it needs one game and one network",
-        ),
         (export_onnx, "agent:hex_5x5_rules --out {empty}/out", "choose a learned model"),
     ],
 )

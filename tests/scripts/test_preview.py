@@ -121,7 +121,6 @@ def test_what_cannot_be_previewed_is_one_sentence(monkeypatch, capsys):
         ["--devices", "5"],
         ["--devices", "3"],
         ["--offline", "runs/x"],
-        ["--env", "hex", "--board-size", "99"],
         ["--env", "hex", "--board-size", "3"],
     ):
         assert report_errors(preview.main, flags) == 2

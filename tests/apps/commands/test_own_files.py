@@ -1,4 +1,4 @@
-"""A game or a network of one's own, from the command line to the board: no edit anywhere else.
+"""A game, a network or an algorithm of one's own, from the command line to the board: no edit anywhere else.
 
 A mistake in the file is one sentence, before anything is compiled or made.
 """
@@ -59,9 +59,12 @@ def begin(tmp_path, capsys, monkeypatch):
         ("--network", GOOD, ["--network.options", "widht=3"], "'widht'"),
         ("--network", GOOD, ["--network.width", "32"], "--network.options width="),
         ("--network", GOOD.replace("(self.num_actions, ", "(4, "), [], "policy_logits must be float32"),
+        ("--algorithm", "x = 1", [], "change"),
+        ("--algorithm", "def change(algorithm, config): return 3", [], "muzero_jax.Algorithm"),
+        ("--algorithm", "def change(algorithm, config): return algorithm._replace(terms=[3])", [], "terms"),
     ],
 )
-def test_a_file_that_makes_no_sound_game_or_network_is_one_sentence_and_leaves_no_folder(
+def test_a_file_that_makes_no_sound_game_network_or_algorithm_is_one_sentence_and_leaves_no_folder(
     begin, tmp_path, flag, text, flags, says
 ):
     status, _, error = begin(flag, text, *flags)

@@ -42,7 +42,7 @@ READERS = {
     "experiments/evaluate.py": lambda words: evaluate_flags.parse(words, ""),
     "experiments/play.py": lambda words: play.check(parser.read(play.Arguments, words)),
     "experiments/tune.py": lambda words: read_train(words, tune.Arguments),
-    "scripts/benchmark.py": benchmark.read_arguments,
+    "scripts/benchmark.py": lambda words: parser.read(benchmark.Arguments, words),
     "scripts/hardware_report.py": lambda words: parser.read(hardware_report.Arguments, words),
     "scripts/preview.py": preview.read_arguments,
     "scripts/export_agent.py": lambda words: parser.read(export_agent.Arguments, words),
