@@ -27,6 +27,7 @@ from muzero_jax.apps.commands import child, parser
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.apps.study import comparison, learning_curves
 from muzero_jax.apps.study.comparison import Point
+from muzero_jax.run import metrics
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.fields import Fact, PositiveInt
 from scripts.benchmarks import report
@@ -34,6 +35,8 @@ from scripts.benchmarks import report
 RESULTS = report.ROOT / "docs" / "results"
 STUDY, SCORES, TABLE, CURVES = "study.json", "scores.csv", "table.txt", "curves.png"
 MOST_POINTS = 50
+BASELINE = "ppo-"
+"""Before the name of the group that a baseline stands beside."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,12 +142,24 @@ def record(folder: Path, study: Study, points: list[Point]) -> int:
         csv.writer(file, lineterminator="\n").writerows([Point._fields, *points])
     (folder / TABLE).write_text(comparison.format_table(points) + "\n", encoding="utf-8")
     if learning_curves.has_curves(points):
-        learning_curves.plot(points, folder / CURVES)
+        draw(study, points, folder / CURVES)
     about = report.describe(sys.argv)
     made = study.made | {key: about[key] for key in ("date", "commit", "python", "versions")}
     (folder / STUDY).write_text(json.dumps(study._replace(made=made)._asdict(), indent=2) + "\n", encoding="utf-8")
     print(f"{comparison.format_table(points)}\nwritten to {folder}")
     return 0
+
+
+def draw(study: Study, points: list[Point], path: Path) -> None:
+    """The learning curves: of a study of several single-player games, a row a game, baselines beside the runs."""
+    games = {group: flags.split()[1] for group, flags in study.groups.items() if flags.startswith("--env ")}
+    if not games:
+        return learning_curves.plot(points, path)
+    rows: dict[str, list[Point]] = {}
+    for point in points:
+        if game := games.get(point.group.removeprefix(BASELINE)):
+            rows.setdefault(game, []).append(point)
+    learning_curves.plot_rows([(game, metrics.RETURN, of) for game, of in rows.items()], path, ("frames", "minutes"))
 
 
 def verify(folder: Path) -> int:

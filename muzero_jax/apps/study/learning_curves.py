@@ -47,7 +47,6 @@ def plot(points: Sequence[Point], path: Path, *, wanted: Sequence[str] = (), axe
     By default the strongest rollout MCTS that all groups met, and some while they trained. A group whose runs share no
     part of an axis is drawn run by run. Raises ValueError as `charts.check_path`, and for a metric that not all have.
     """
-    charts.check_path(path)
     groups = groups_of(points)
     known = set.intersection(*({point.metric for point in of} for of in groups.values()))
     known &= {point.metric for point in points if not point.is_final}
@@ -56,12 +55,22 @@ def plot(points: Sequence[Point], path: Path, *, wanted: Sequence[str] = (), axe
     if not known:
         raise ValueError("all these runs have in common are final scores, so there are no curves to draw")
     shown = list(wanted) or sorted(known, key=_budget)[-1:]
-    figure = charts.make_figure((4.2 * len(axes) + 2.4, 3.6 * len(shown)))
-    grid = figure.subplots(len(shown), len(axes), squeeze=False)
-    for row, metric in zip(grid, shown, strict=False):
+    plot_rows([(metric, metric, points) for metric in shown], path, axes)
+
+
+def plot_rows(rows: Sequence[tuple[str, str, Sequence[Point]]], path: Path, axes: Sequence[Axis] = AXES) -> None:
+    """Draws a row for each label, metric and points, with the groups' names beside it; a column an axis.
+
+    Raises ValueError as `charts.check_path`.
+    """
+    charts.check_path(path)
+    figure = charts.make_figure((4.2 * len(axes) + 2.4, 3.6 * len(rows)))
+    grid = figure.subplots(len(rows), len(axes), squeeze=False)
+    for row, (label, metric, points) in zip(grid, rows, strict=True):
         for panel, axis in zip(row, axes, strict=True):
-            _panel(panel, groups, metric, axis)
-    figure.legend(*grid[0][0].get_legend_handles_labels(), loc="outside right upper", frameon=False, fontsize="small")
+            _panel(panel, groups_of(points), metric, axis)
+        row[0].set_ylabel(label)
+        row[-1].legend(loc="center left", bbox_to_anchor=(1.02, 0.5), frameon=False, fontsize="small")
     charts.save(figure, path)
 
 
@@ -85,7 +94,7 @@ def _panel(panel: Any, groups: Mapping[str, list[Point]], metric: str, axis: Axi
         panel.plot(places, score.mean, color=colour, linestyle=dashes, label=label)
         if len(groups) <= len(charts.COLOURS):  # more intervals than that hide each other
             panel.fill_between(places, score.low, score.high, color=colour, alpha=0.15, linewidth=0)
-    panel.set(xlabel=axis, ylabel=metric)
+    panel.set(xlabel=axis)
     if is_share(metric):
         panel.set_ylim(-0.03, 1.03)
     panel.set_xlim(left=0)
