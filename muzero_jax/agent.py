@@ -124,7 +124,7 @@ def load_agent(
         raise ValueError(f"cannot load the run that {file} describes: {error}") from error
     if board_size not in (None, config.board_size):
         own, agent = agent, _build_agent(replace(config, board_size=board_size), build)
-        if found := shapes.difference(_shapes_of(own), _shapes_of(agent)):
+        if found := shapes.difference(*(shapes.of_network(each.model.init) for each in (own, agent))):
             raise ValueError(
                 f"{path} was trained on the board {config.board_size or 'that its game has'}, and its network does not "
                 f"fit the board {board_size} ({found}); leave the board size out, or train with a network for every "
@@ -153,10 +153,6 @@ def misreading(theirs: Agent, network: NetworkConfig | None, arrays: dict[str, s
         if was != now:
             return f"its network.{flag} was {was}, not {now}"
     return None
-
-
-def _shapes_of(agent: Agent) -> dict[str, str]:
-    return shapes.of_network(agent.model.init)
 
 
 def _build_agent(config: Config, build: Build | None) -> Agent:

@@ -76,6 +76,41 @@ def open_metrics(
         yield write
 
 
+class Callbacks:
+    """Calls a user's functions with what `metrics.jsonl` gets: loggers, live plots, trials that end early.
+
+    What a function raises ends the run as Ctrl-C does: it is kept until the run is saved, and nothing more is called.
+
+    Args:
+      on_metrics: called with every record once it is written, a copy; what it returns is not looked at.
+      on_evaluation: the same, but only with records that say how strong the agent is; the last has the final matches.
+    """
+
+    def __init__(
+        self,
+        on_metrics: Callable[[Record], object] | None = None,
+        on_evaluation: Callable[[Record], object] | None = None,
+    ):
+        self._on_metrics, self._on_evaluation = on_metrics, on_evaluation
+        self.error: BaseException | None = None
+
+    def write(self, record: Record) -> None:
+        """Calls `on_metrics`, and `on_evaluation` if the record has scores, opening values or an Elo."""
+        is_evaluation = any(key.startswith("eval/") for key in record)
+        called = [self._on_metrics, self._on_evaluation if is_evaluation else None]
+        try:
+            for function in filter(None, called):
+                function(dict(record))
+        except BaseException as error:  # also `sys.exit()`: the run is saved first
+            self.error = error
+
+    def raise_error(self, run_dir: Path) -> None:
+        """Raises what a function has raised, with a note that says where the run is saved."""
+        if self.error is not None:
+            self.error.add_note(f"(the run is saved in {run_dir}; --resume continues it)")
+            raise self.error
+
+
 def _close(file: Any) -> None:
     """Closes a file; what a full disk did not let it flush has been reported by the last write."""
     with suppress(OSError):
@@ -151,11 +186,6 @@ def scores(record: Mapping[str, Any]) -> dict[str, float]:
     """Scores by opponent, if the record has any."""
     keys = (key for key in record if key.startswith("eval/") and not key.startswith((ELO, OPENINGS)))
     return {key.removeprefix("eval/"): record[key] for key in keys}
-
-
-def brings_evaluation(record: Mapping[str, Any]) -> bool:
-    """Whether a record says how strong the agent is: by scores, opening values or an Elo among its versions."""
-    return any(key.startswith("eval/") for key in record)
 
 
 def losses(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:

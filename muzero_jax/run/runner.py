@@ -20,12 +20,11 @@ from muzero_jax.own import trust
 from muzero_jax.own.files import write_whole
 from muzero_jax.run import budget, processes, profiling
 from muzero_jax.run.accounting import Clock, Totals
-from muzero_jax.run.callbacks import Callbacks
 from muzero_jax.run.compiled import Compiled
 from muzero_jax.run.display import ProgressDisplay
 from muzero_jax.run.interrupt import Interrupt, Stopped
 from muzero_jax.run.loop import loop
-from muzero_jax.run.metrics import Record, last_record, open_metrics
+from muzero_jax.run.metrics import Callbacks, Record, last_record, open_metrics
 from muzero_jax.run.profiling import ChunkProfiler
 from muzero_jax.run.run import MakeEvaluator, Member, Result, Run, measure_random_return
 from muzero_jax.run.session import Session
@@ -161,7 +160,7 @@ def keep(agent: Planned, say: Say) -> None:
     file = config.algorithm.file
     if file and file != configs.IN_PYTHON:  # to look at, and to tell runs apart; it is never run
         write_whole(folder / run_directory.ALGORITHM, Path(file).read_text(encoding="utf-8"))
-    if problem := trust.note(config.own_files):
+    if problem := trust.note(config.own_files.values()):
         say(problem)
 
 

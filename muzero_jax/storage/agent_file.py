@@ -79,11 +79,8 @@ def save(file: str | Path, config: Config, params: Params, *, iteration: int, ca
         "iteration": str(iteration),
         "config": configs.to_json(_without_folders(config)),
     }
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(file, safetensors.numpy.save(arrays, metadata))
-    except (OSError, safetensors.SafetensorError) as error:
-        raise ValueError(f"cannot write {file}: {error}; choose another file") from error
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(file, safetensors.numpy.save(arrays, metadata))
 
 
 def read(file: Path, trust_in: Trust = OWN_FILES_ALONE) -> Stored:
@@ -107,7 +104,7 @@ def read(file: Path, trust_in: Trust = OWN_FILES_ALONE) -> Stored:
         problem = shown(error, longest=300)
         raise ValueError(f"{file} cannot be loaded: {problem}; update muzero_jax, or export the agent again") from error
     config = _within(config, file.parent)
-    trust.check(config.own_files, file, trust_in)
+    trust.check(config.own_files.values(), file, trust_in)
     return Stored(file, config, iteration, arrays)
 
 

@@ -136,11 +136,8 @@ def reopen(run_dir: Path) -> None:
 
 def read_summary(run_dir: Path) -> dict[str, Any]:
     """A run's summary; empty if there is none."""
-    try:
-        summary = json.loads((run_dir / SUMMARY).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return summary if isinstance(summary, dict) else {}
+    file = run_dir / SUMMARY
+    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
 
 class Shared(NamedTuple):

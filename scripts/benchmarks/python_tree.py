@@ -34,7 +34,8 @@ class PythonTree:
     """The search of a config; its network is two compiled functions of batch 1."""
 
     def __init__(self, config: Config, algorithm: Algorithm, params: Any):
-        self.settings, self.discount = config.search, algorithm.environment.constant_discount
+        self.settings = config.search
+        self.discount: Any = algorithm.environment.discount  # which alternating turns have
         self.judge_root = partial(jax.jit(partial(_judge_root, algorithm.model)), params)
         self.judge_move = partial(jax.jit(partial(_judge_move, algorithm.model)), params)
 

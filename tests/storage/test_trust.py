@@ -51,7 +51,7 @@ def test_what_stands_for_a_record_given_in_python_is_no_way_around(tmp_path, mon
     monkeypatch.chdir(tmp_path)
     (tmp_path / configs.IN_PYTHON).write_text("raise SystemExit")
     config = Config(env="tic_tac_toe", network=NetworkConfig(file=configs.IN_PYTHON))
-    assert config.own_files == (configs.IN_PYTHON,)
+    assert config.own_files == {"network.file": configs.IN_PYTHON}
     refused(configs.IN_PYTHON, Trust(all_code=True))
     with pytest.raises(ValueError, match="is no Python file"):
         python_file.load_function(configs.IN_PYTHON, "make_model")
@@ -59,7 +59,7 @@ def test_what_stands_for_a_record_given_in_python_is_no_way_around(tmp_path, mon
 
 def test_a_config_is_loaded_only_with_code_that_may_run(file, tmp_path):
     config = Config(env=str(file), network=NetworkConfig(file=str(file)))
-    assert config.own_files == (str(file), str(file)) and Config().own_files == ()
+    assert config.own_files == {"env": str(file), "network.file": str(file)} and not Config().own_files
     configs.save(config, tmp_path)
     assert configs.inspect(tmp_path) == config
     with pytest.raises(ValueError, match=r"config\.json would run the Python file"):
