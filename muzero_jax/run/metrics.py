@@ -42,8 +42,9 @@ def open_metrics(
     resume_from: int = 0,
     tensorboard: bool = True,
     wandb_config: Mapping[str, Any] | None = None,
-) -> Iterator[Callable[[Mapping[str, Any]], Record]]:
-    """Gives a function that writes a record to `run_dir/metrics.jsonl` and TensorBoard events there; returns it.
+    callbacks: "Callbacks | None" = None,
+) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """Gives a function that writes a record to `run_dir/metrics.jsonl` and TensorBoard events there.
 
     Records hold numbers, or arrays of one number; what is not finite becomes null. Raises `ValueError` if the disk is
     full or not writable.
@@ -51,6 +52,7 @@ def open_metrics(
     Args:
       resume_from: the iteration from which the run continues. Later lines are cut off, and all lines if it is 0.
       wandb_config: the config that Weights & Biases shows, where records go there too.
+      callbacks: are called with every record once it is written.
     """
     run_dir = Path(run_dir)
     with ExitStack() as opened:
@@ -63,15 +65,16 @@ def open_metrics(
             others = [opened.enter_context(_tensorboard(run_dir, resume_from))] if tensorboard else []
         if wandb_config is not None:
             others.append(opened.enter_context(_wandb(run_dir, wandb_config)))
+        if callbacks is not None:
+            others.append(callbacks.write)
 
-        def write(record: Mapping[str, Any]) -> Record:
+        def write(record: Mapping[str, Any]) -> None:
             plain = {name: _plain(value) for name, value in record.items()}
             with explained("metrics", run_dir):
                 file.write(json.dumps(plain, allow_nan=False) + "\n")
                 file.flush()
                 for write_other in others:
                     write_other(plain)
-            return plain
 
         yield write
 

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
@@ -164,22 +164,19 @@ def keep(agent: Planned, say: Say) -> None:
         say(problem)
 
 
-@contextmanager
 def open_outputs(
     agent: Planned, session: Session, iteration: int, callbacks: Callbacks
-) -> Iterator[Callable[[Record], None]]:
-    """Gives a function that writes an agent's record to the disk and tells a user's functions; in process 0 alone."""
+) -> AbstractContextManager[Callable[[Record], None]]:
+    """A function that writes an agent's record to the disk and tells a user's functions; in process 0 alone."""
     if not processes.is_first():
-        yield lambda record: None
-        return
-    wandb_config = asdict(agent.config) if session.wandb else None
-    where = {"resume_from": iteration, "tensorboard": session.tensorboard, "wandb_config": wandb_config}
-    with open_metrics(agent.folder, **where) as write_metrics:
-
-        def write(record: Record) -> None:
-            callbacks.write(write_metrics(record))
-
-        yield write
+        return nullcontext(lambda record: None)
+    return open_metrics(
+        agent.folder,
+        resume_from=iteration,
+        tensorboard=session.tensorboard,
+        wandb_config=asdict(agent.config) if session.wandb else None,
+        callbacks=callbacks,
+    )
 
 
 @contextmanager

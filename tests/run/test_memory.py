@@ -2,10 +2,7 @@
 
 from types import SimpleNamespace
 
-import jax
-import jax.numpy as jnp
 import pytest
-from jax.sharding import NamedSharding, PartitionSpec
 
 from muzero_jax.run import memory
 from muzero_jax.run.memory import Plan
@@ -38,17 +35,6 @@ def test_a_real_program_takes_the_planned_state_as_its_argument_and_gives_it_bac
     assert abs(state - account.argument_size_in_bytes) < 64  # a few counters and the key
     assert plan.parts["program"] >= account.temp_size_in_bytes > 0
     assert plan.parts["program"] < account.temp_size_in_bytes + state / 2  # results are metrics; the state is reused
-
-
-def test_of_arrays_that_devices_share_one_devices_part_counts():
-    everywhere, split = (NamedSharding(tiny_run.mesh(), PartitionSpec(*spec)) for spec in ((), ("data",)))
-    arrays = {
-        "w": jax.ShapeDtypeStruct((10, 10), jnp.float32, sharding=everywhere),
-        "frames": jax.ShapeDtypeStruct((8, 1000), jnp.bool_, sharding=split),
-        "rewards": jax.ShapeDtypeStruct((8, 4), jnp.bfloat16, sharding=split),
-        "key": jax.eval_shape(lambda: jax.random.key(0)),
-    }
-    assert memory.bytes_per_device(arrays) == 400 + 4000 + 4 * 4 * 2 + 8
 
 
 @pytest.mark.parametrize(
