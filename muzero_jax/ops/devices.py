@@ -154,16 +154,6 @@ def shard_map(function: Callable[..., Any], mesh: Mesh, in_specs: Any, out_specs
     return jax.shard_map(function, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
 
 
-def check_divisible(flag: str, value: int, num_devices: int) -> None:
-    """Raises `ValueError`, naming the nearest values that work, unless `value` of `flag` splits over the devices."""
-    if value % num_devices == 0:
-        return
-    name = flag.split(".")[-1].lstrip("-").replace("-", " ")
-    lower = value // num_devices * num_devices
-    choices = f"{lower} or {lower + num_devices}" if lower else f"{num_devices}"
-    raise ValueError(f"{name} {value} isn't divisible by {num_devices} devices; use {flag} {choices}")
-
-
 def largest_divisor(available: int, *sizes: int) -> int:
     """The largest number of devices, at most `available`, that every one of `sizes` splits over."""
     return max(count for count in range(1, available + 1) if all(size % count == 0 for size in sizes))

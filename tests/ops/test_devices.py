@@ -103,13 +103,6 @@ def test_mesh_splits_the_leading_axis_and_shard_map_sees_the_shares():
     assert jax.jit(total)(x).tolist() == [11.0, 22.0]
 
 
-@pytest.mark.parametrize(("value", "num_devices", "nearest"), [(250, 4, "248 or 252"), (3, 8, "8")])
-def test_indivisible_sizes_are_refused_with_the_nearest_that_work(value, num_devices, nearest):
-    with pytest.raises(ValueError, match=f"--self-play.num-envs {nearest}$"):
-        devices.check_divisible("--self-play.num-envs", value, num_devices)
-    devices.check_divisible("--self-play.num-envs", num_devices * 3, num_devices)
-
-
 def test_host_memory_is_shared_equally_by_cpu_devices(monkeypatch):
     monkeypatch.setattr(devices, "_mem_available", lambda: 1000)
     monkeypatch.setattr(devices, "_cgroup_memory_free", lambda root: 600)
