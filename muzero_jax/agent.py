@@ -1,6 +1,6 @@
 """A trained network and its search, from a run or a file: all that evaluation and play need.
 
-Nothing of a run but its weights is read, and of what trains it nothing is made, unless the user's own file changes it.
+Nothing of a run but its config and its weights is read.
 """
 
 from collections.abc import Callable
@@ -82,14 +82,8 @@ def make_agent(
     Args:
       num_simulations: of a search, by default; the config's evaluation.num_simulations if left out.
     """
-    if algorithm is None and config.algorithm.file:
-        algorithm = algorithms.make(config)
-    if algorithm is None:
-        environment = playing.build_environment(config)
-        model = playing.build_model(config, environment)
-        made = environment, model, partial(playing.make_simulator, config), partial(playing.make_search, config)
-    else:
-        made = algorithm.environment, algorithm.model, algorithm.make_simulator, algorithm.make_search
+    own = algorithm or algorithms.make(config)
+    made = own.environment, own.model, own.make_simulator, own.make_search
     return Agent(config, *made, num_simulations or config.evaluation.num_simulations, params)
 
 
