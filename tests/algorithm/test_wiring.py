@@ -18,13 +18,15 @@ from muzero_jax.apps.start import Ready
 from muzero_jax.learning import self_play, targets
 from muzero_jax.ops import devices
 from muzero_jax.run import program
+from muzero_jax.run.compiled import Compiled, Program
+from muzero_jax.run.flops import Flops
+from muzero_jax.run.memory import Plan
 from muzero_jax.run.metrics import RANDOM_RETURN, RETURN, read_records
 from muzero_jax.run.program import make_chunk, make_init
 from muzero_jax.run.session import Session
 from muzero_jax.types import Batch, LearnerState, ReplayState, Sample, TrainState
 from tests.reference import double_nim, gamble, tiny_run
 from tests.reference.models import random_params
-from tests.reference.programs import compiled_before
 from tests.reference.tiny_run import CONFIG, on_host
 from tests.reference.windows import random_window
 
@@ -359,21 +361,10 @@ def test_a_search_with_the_true_rules_draws_chance_anew_for_each_simulation():
 def test_a_game_for_one_is_trained_by_the_host_loop_without_matches(tmp_path, monkeypatch, gambled):
     """`start.train` with one's own parts: nobody to meet, so nothing is evaluated, and the run ends well."""
     state, metrics = gambled
-    algorithm = algorithms.make(CONFIG, gamble.GAMBLE)
-    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding), state)
-
-    class Init:
-        eval_shape = staticmethod(lambda: shapes)
-        __call__ = staticmethod(lambda *_: state)
-
-    class Chunk:
-        memory_analysis = as_text = staticmethod(lambda: None)
-        __call__ = staticmethod(lambda state, progress: (state, metrics))
-
-    compiled = compiled_before(Chunk)
-    given = []
-    monkeypatch.setattr(program, "make_init", lambda algorithm, seed, mesh: given.append(algorithm) or Init())
-    monkeypatch.setattr(program, "make_chunk", lambda *arguments, **options: compiled)
+    algorithm, params = algorithms.make(CONFIG, gamble.GAMBLE), state.learner.params
+    chunk = Program(lambda state, progress: (state, metrics), str, lambda found: [found], lambda state, index: params)
+    compiled, given = Compiled(algorithm, lambda: state, state, params, chunk, Plan({}), Flops()), []
+    monkeypatch.setattr(start, "compile_agent", lambda config, *others: given.append(others[0]) or compiled)
     config = replace(changed("evaluation", interval_minutes=1.0), max_iterations=2)
     session = Session(tensorboard=False)
     result = start.train(Ready(config, tmp_path, devices.make_mesh(1), algorithm), session, lambda text: None)
