@@ -60,5 +60,5 @@ def test_a_run_that_cannot_fit_is_refused_with_the_flags_that_lower_its_largest_
 @pytest.mark.parametrize(("games", "num_devices", "nearest"), [(250, 4, "248 or 252"), (3, 8, "8")])
 def test_games_that_devices_cannot_share_evenly_are_refused_with_the_nearest_that_they_can(games, num_devices, nearest):
     check_shares(configs.with_values(CONFIG, {"self_play.num_envs": 24, "optimiser.batch_size": 24}), num_devices)
-    with pytest.raises(ValueError, match=f"--self-play.num-envs {nearest}$"):
+    with pytest.raises(ValueError, match=f"^--self-play.num-envs {games} .* {nearest}$"):
         check_shares(configs.with_values(CONFIG, {"self_play.num_envs": games}), num_devices)
