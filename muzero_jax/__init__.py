@@ -7,7 +7,7 @@
 - `check` says what is wrong with a game, a network or an algorithm of your own.
 """
 
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -38,27 +38,25 @@ __all__ = [
     "train",
 ]
 
-_MODULES = {"notebook": "muzero_jax.apps.notebook", "presets": "muzero_jax.presets"}
 _HOMES = {
-    "Algorithm": "algorithm",
-    "Config": "storage.config",
-    "Game": "games.game",
-    "Term": "learning.losses",
-    "check": "apps.check.check",
-    "load": "apps.play.trained_agent",
-    "make_environment": "games.environment",
-    "train": "apps.train",
+    "Agent": "apps.play.trained_agent:TrainedAgent",
+    "Algorithm": "algorithm:Algorithm",
+    "Config": "storage.config:Config",
+    "Game": "games.game:Game",
+    "Term": "learning.losses:Term",
+    "check": "apps.check.check:check",
+    "load": "apps.play.trained_agent:load",
+    "make_environment": "games.environment:make_environment",
+    "notebook": "apps.notebook:",
+    "presets": "presets:",
+    "train": "apps.train:train",
 }
 
 
 def __getattr__(name: str) -> Any:
     """Imports what a name needs when it is first asked for: importing the package alone starts no JAX."""
-    if name in _MODULES:
-        return import_module(_MODULES[name])
-    if name == "Agent":
-        return import_module("muzero_jax.apps.play.trained_agent").TrainedAgent
     if name in _HOMES:
-        return getattr(import_module(f"muzero_jax.{_HOMES[name]}"), name)
+        return resolve_name(f"muzero_jax.{_HOMES[name]}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

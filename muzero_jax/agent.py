@@ -1,6 +1,6 @@
 """A trained network and its search, from a run or a file: all that evaluation and play need.
 
-Nothing of a run but its weights is read, and of what trains it nothing is made, unless the user's own file changes it.
+Nothing of a run but its config and its weights is read.
 """
 
 from collections.abc import Callable
@@ -82,14 +82,8 @@ def make_agent(
     Args:
       num_simulations: of a search, by default; the config's evaluation.num_simulations if left out.
     """
-    if algorithm is None and config.algorithm.file:
-        algorithm = algorithms.make(config)
-    if algorithm is None:
-        environment = playing.build_environment(config)
-        model = playing.build_model(config, environment)
-        made = environment, model, partial(playing.make_simulator, config), partial(playing.make_search, config)
-    else:
-        made = algorithm.environment, algorithm.model, algorithm.make_simulator, algorithm.make_search
+    own = algorithm or algorithms.make(config)
+    made = own.environment, own.model, own.make_simulator, own.make_search
     return Agent(config, *made, num_simulations or config.evaluation.num_simulations, params)
 
 
@@ -124,7 +118,7 @@ def load_agent(
         raise ValueError(f"cannot load the run that {file} describes: {error}") from error
     if board_size not in (None, config.board_size):
         own, agent = agent, _build_agent(replace(config, board_size=board_size), build)
-        if found := shapes.difference(_shapes_of(own), _shapes_of(agent)):
+        if found := shapes.difference(*(shapes.of_network(each.model.init) for each in (own, agent))):
             raise ValueError(
                 f"{path} was trained on the board {config.board_size or 'that its game has'}, and its network does not "
                 f"fit the board {board_size} ({found}); leave the board size out, or train with a network for every "
@@ -153,10 +147,6 @@ def misreading(theirs: Agent, network: NetworkConfig | None, arrays: dict[str, s
         if was != now:
             return f"its network.{flag} was {was}, not {now}"
     return None
-
-
-def _shapes_of(agent: Agent) -> dict[str, str]:
-    return shapes.of_network(agent.model.init)
 
 
 def _build_agent(config: Config, build: Build | None) -> Agent:

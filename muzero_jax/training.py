@@ -24,7 +24,7 @@ def train_iteration(state: TrainState, progress: Array, *, algorithm: Algorithm)
     Runs inside `shard_map`: leaves of `state` are one device's share, and `AXIS` names the devices.
 
     Args:
-      state: the whole run. Its key is `fold_in(seed_key, iteration)`, so a resumed run sample the same numbers.
+      state: the whole run. Its key is `fold_in(seed_key, iteration)`, so a resumed run samples the same numbers.
       progress: [] the share of the run's budget that is spent, from 0 to 1; schedules are functions of it.
       algorithm: the game, the network and the stages, with their hyperparameters bound.
 

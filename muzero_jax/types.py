@@ -167,16 +167,6 @@ class Environment(NamedTuple):
     chance: Chance | None = None  # None: the rules have none, or cannot list its outcomes; `move` may draw them still
     game: Any = None  # how people see it, a `games.game.Game`; None: what the catalogue says of the name, or plainly
 
-    @property
-    def constant_discount(self) -> float:
-        """`discount`, for those who need a constant; ValueError where none is right."""
-        if self.discount is None:
-            raise ValueError(
-                f"turns do not always alternate in {self.name}, so no constant discount fits a learned model of it; "
-                "plan with the ground-truth model (--model rules), or let the model predict the discount"
-            )
-        return self.discount
-
     def roots(self, states: EnvState) -> SearchRoots:
         """The positions of B games (leaves [B, ...])."""
         return SearchRoots(jax.vmap(self.observe)(states), jax.vmap(self.legal)(states), states)

@@ -33,6 +33,7 @@ from muzero_jax.apps.commands import parser, train
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.ops import devices, precision
 from muzero_jax.run import cuda_graphs, flops, memory
+from muzero_jax.run.compiled import check_shares
 from muzero_jax.run.program import abstract_progress, make_chunk, make_init
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import fields_of
@@ -71,8 +72,7 @@ def read_arguments(arguments: list[str]) -> tuple[Arguments, Config]:
         config = validate(train.settle(given).config)
     if config.offline:
         raise ValueError("a preview needs self-play; leave out --offline")
-    for flag, size in zip(("--self-play.num-envs", "--optimiser.batch-size"), config.shared_sizes, strict=True):
-        devices.check_divisible(flag, size, own.devices)
+    check_shares(config, own.devices)
     return own, config
 
 

@@ -2,16 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import optax
 from jaxtyping import Array
 
-from muzero_jax.algorithm import forms
 from muzero_jax.algorithm.playing import predicts_discount
 from muzero_jax.learning import chance, learner, losses, priorities, reanalyze, replay, symmetries, targets
 from muzero_jax.learning.losses import Term
-from muzero_jax.ops import micro_batches
+from muzero_jax.ops import devices, micro_batches
 from muzero_jax.ops.devices import AXIS
 from muzero_jax.storage.config import Config
 from muzero_jax.types import (
@@ -22,11 +21,36 @@ from muzero_jax.types import (
     Model,
     ReplayState,
     Sample,
-    SearchFn,
     Targets,
     Transition,
     WriteBack,
 )
+
+
+class Forms(NamedTuple):
+    """The forms in which a kind of device computes fastest what can be computed in several.
+
+    They agree but for rounding. What a layer or an array operation decides for itself stands in `ops`; the search
+    engine is a setting, which `presets` chooses.
+    """
+
+    searchsorted: Literal["scan", "scan_unrolled"]  # `jnp.searchsorted`'s method, where windows are sampled
+    written_out: bool  # returns without a loop: one kernel. On a CPU a loop is as fast, and compiled sooner
+    abreast: Literal["always", "dense", "never"]  # which networks imagine a window's moves at once
+
+
+FORMS = {
+    "CPU": Forms("scan", written_out=False, abreast="never"),
+    # These two are busy with larger Hex anyway, and imagining abreast costs a tenth more there.
+    "TPU": Forms("scan_unrolled", written_out=True, abreast="dense"),
+    "small GPU": Forms("scan_unrolled", written_out=True, abreast="dense"),
+    "large GPU": Forms("scan_unrolled", written_out=True, abreast="always"),
+}
+
+
+def forms() -> Forms:
+    """The forms for the device that programs are made for."""
+    return FORMS[devices.kind()]
 
 
 def build_sample(config: Config) -> Callable[[Array, ReplayState], Sample]:
@@ -39,7 +63,7 @@ def build_sample(config: Config) -> Callable[[Array, ReplayState], Sample]:
         prioritised if buffer.priority_exponent else replay.sample,
         num_updates=config.optimiser.updates_per_iteration,
         batch_size=config.optimiser.batch_size,
-        method=forms.best().searchsorted,
+        method=forms().searchsorted,
         weigh=partial(
             replay.start_weights,
             window_length=config.window_length,
@@ -88,14 +112,8 @@ def reanalyzed_frames(config: Config) -> int:
 def build_reanalyze(config: Config):
     """Searches a share of the windows again, without root noise; or does nothing."""
     share = config.reanalyze_fraction
-
-    def leave(
-        learner_state: LearnerState, window: Transition, key: Array, *, search: SearchFn
-    ) -> tuple[Transition, Metrics]:
-        return window, {}
-
     if not share:
-        return leave
+        return lambda learner_state, window, key, *, search: (window, {})
     return partial(reanalyze.refresh_share, share=share, num_frames=reanalyzed_frames(config))
 
 
@@ -132,20 +150,15 @@ def build_returns(config: Config, *, unroll_steps: int) -> Callable[..., Targets
         td_steps=wanted.td_steps,
         td_lambda=wanted.td_lambda,
         stop_at_exploration=wanted.stop_at_exploration,
-        written_out=forms.best().written_out,
+        written_out=forms().written_out,
     )
-
-
-def build_sample_codes(config: Config, model: Model) -> Callable[[Transition, Array, Array], Array] | None:
-    """The codes of chance that windows are unrolled along: outcomes, or random ones for an encoder; None without."""
-    if not model.num_codes or config.model == "rules":
-        return None
-    return partial(chance.sample_codes, num_codes=model.num_codes, known=not model.encode_chance)
 
 
 def build_make_batch(config: Config, model: Model):
     """Makes the batch of an update: (windows, targets, weights, key) -> the batch."""
-    sample_codes = build_sample_codes(config, model)
+    sample_codes = None
+    if model.num_codes and config.model != "rules":  # outcomes where they are known, else random for the encoder
+        sample_codes = partial(chance.sample_codes, num_codes=model.num_codes, known=not model.encode_chance)
 
     def make_batch(window: Transition, wanted: Targets, weight: Array, key: Array, *, terms: Sequence[Term]) -> Batch:
         return targets.make_batch(
@@ -163,12 +176,8 @@ def build_make_batch(config: Config, model: Model):
 
 def build_augment(config: Config, environment: Environment):
     """Turns windows by a random symmetry of the game's board; or leaves them."""
-
-    def leave(batch: Batch, key: Array) -> Batch:
-        return batch
-
     if environment.board is None or not config.replay.symmetries:
-        return leave
+        return lambda batch, key: batch
     found = environment.board.symmetries
     if config.model != "learned_outcomes":
         found = found._replace(outcome_permutation=None)  # codes that an encoder finds are no outcomes
@@ -220,7 +229,7 @@ def build_update(config: Config, model: Model):
 
 def imagines_abreast(config: Config) -> bool:
     """Whether the moves of a window are imagined at once, where that is possible and pays (`forms`)."""
-    pays, is_dense = forms.best().abreast, config.network.kind != "fully_convolutional"
+    pays, is_dense = forms().abreast, config.network.kind != "fully_convolutional"
     return not config.optimiser.checkpoint_unroll and (pays == "always" or (pays == "dense" and is_dense))
 
 

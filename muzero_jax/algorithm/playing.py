@@ -131,11 +131,13 @@ def unbounded_simulator(config: Config, environment: Environment, model: Model) 
     if config.model == "rules":
         return ground_truth_model(environment, model)
     make, predicted = learned_model, predicts_discount(config, environment)
+    discount = gamma(environment) if predicted else environment.discount
+    assert discount is not None  # where no constant is right it is predicted
     if model.num_codes:
         make = partial(learned_chance_model, num_actions=environment.num_actions, num_outcomes=model.num_codes)
     return make(
         model,
-        gamma(environment) if predicted else environment.constant_discount,
+        discount,
         predicted_legality=config.model == "learned_legality",
         predicted_discount=predicted,
     )

@@ -20,8 +20,8 @@ from muzero_jax.ops import devices, precision
 from muzero_jax.own import python_file
 from muzero_jax.run import autotune, budget, compilation_cache, metrics, processes, runner
 from muzero_jax.run import session as sessions
-from muzero_jax.run.callbacks import Callbacks
 from muzero_jax.run.compiled import Compiled, check_shares, compile_agent
+from muzero_jax.run.metrics import Callbacks
 from muzero_jax.run.run import Result
 from muzero_jax.run.session import Session
 from muzero_jax.run.sizes import compile_sizes

@@ -13,7 +13,7 @@ import jax
 
 from muzero_jax.ops import devices
 from muzero_jax.run import budget
-from muzero_jax.run.callbacks import Callbacks
+from muzero_jax.run.metrics import Callbacks
 from muzero_jax.run.session import Session
 from muzero_jax.storage.config import Config
 
@@ -44,7 +44,7 @@ def train(
       overwrite: delete the run in `run_dir` first.
       trust_code: run the Python files that the source of `init_from` names; those that the config names run anyway.
       say: called with each line for a person; `say=lambda line: None` prints nothing.
-      on_metrics, on_evaluation: called as `run.callbacks.Callbacks` says.
+      on_metrics, on_evaluation: called as `run.metrics.Callbacks` says.
 
     Raises ValueError in one sentence, as `runner.train` does, or for a config that makes no run.
     """

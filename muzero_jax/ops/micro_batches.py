@@ -66,7 +66,7 @@ def _infer_in_parts(inference: Callable, params: Params, *rows: Any, layer_bytes
 def over(function: Callable[[Any], Any], batch: Any, part_size: int) -> Any:
     """Applies `function` to parts of `part_size` rows of a batch (leaves [N, ...]) and joins the results again.
 
-    Raises ValueError if `part_size` does not divide N.
+    `part_size` divides N.
     """
     num_parts, parts = _cut(batch, part_size)
     if num_parts == 1:
@@ -78,7 +78,7 @@ def mean(gradient: Callable[[Any], Any], batch: Any, part_size: int) -> Any:
     """The mean of `gradient`, a pytree, over the parts of `part_size` rows of a batch (leaves [N, ...]).
 
     That is the batch's gradient, as every loss here is a mean over windows. Only one part's activations are alive.
-    Raises ValueError if `part_size` does not divide N.
+    `part_size` divides N.
     """
     num_parts, parts = _cut(batch, part_size)
     if num_parts == 1:
@@ -95,7 +95,5 @@ def mean(gradient: Callable[[Any], Any], batch: Any, part_size: int) -> Any:
 
 def _cut(batch: Any, part_size: int) -> tuple[int, Any]:
     """The number of parts, and leaves [N, ...] as [parts, part_size, ...]."""
-    num_parts, rest = divmod(jax.tree.leaves(batch)[0].shape[0], part_size)
-    if rest:
-        raise ValueError(f"A batch cannot be cut into parts of {part_size} without {rest} rows left over.")
+    num_parts = jax.tree.leaves(batch)[0].shape[0] // part_size
     return num_parts, jax.tree.map(lambda rows: rows.reshape(num_parts, part_size, *rows.shape[1:]), batch)

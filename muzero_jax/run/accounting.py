@@ -42,8 +42,13 @@ class Clock:
         return spent | {"time/minutes": self.minutes}
 
 
-COUNTED = "selfplay/games", "selfplay/decisive_games", "selfplay/frames", "train/updates"
-"""The counts of an iteration; `total/games` and so on are their sums."""
+COUNTED = {
+    "selfplay/games": "total/games",
+    "selfplay/decisive_games": "total/decisive_games",
+    "selfplay/frames": "total/frames",
+    "train/updates": "total/updates",
+}
+"""The counts of an iteration, and the metrics that sum them up."""
 SIMULATIONS, SHARE = "total/simulations", "time/self_play_share"
 COMPARED_CHUNKS = 3
 
@@ -54,8 +59,8 @@ class Totals:
     def __init__(self, config: Config, record: Record, flops: Flops):
         self.plays, self._has_boards = config.offline is None, bool(config.board_sizes)
         self._flops, self._simulations = flops, config.simulations_per_move  # of an iteration, of a move
-        self._counted = [name for name in COUNTED if self.plays or name == "train/updates"]
-        totals = [*map(_total_of, self._counted), FLOPS, *([SIMULATIONS] if self.plays else [])]
+        self._counted = COUNTED if self.plays else {"train/updates": COUNTED["train/updates"]}
+        totals = [*self._counted.values(), FLOPS, *([SIMULATIONS] if self.plays else [])]
         kept = {name: record[name] for name in (*totals, SHARE, RANDOM_RETURN) if name in record}
         self.record: Record = dict.fromkeys(totals, 0.0) | kept
         """What every record says, and a resumed run goes on from."""
@@ -65,8 +70,8 @@ class Totals:
 
     def add(self, metrics: dict[str, np.ndarray], seconds: float) -> Record:
         """One chunk's metrics (leading axis: iterations) as a record: totals so far, rates now, means of the losses."""
-        for name in self._counted:
-            self.record[_total_of(name)] += float(metrics[name].sum())
+        for name, total in self._counted.items():
+            self.record[total] += float(metrics[name].sum())
         rates = self._play_rates(metrics, seconds) if self.plays else {}
         learned = metrics["train/updates"] > 0
         self.record[FLOPS] += float(len(learned) * self._flops.always + learned.sum() * self._flops.at_times)
@@ -126,11 +131,6 @@ class Totals:
                 RETURNS[RANDOM_RETURN]: self.record.get(RANDOM_RETURN),
             }
         return summary
-
-
-def _total_of(name: str) -> str:
-    """The metric that sums a count up."""
-    return f"total/{name.partition('/')[2]}"
 
 
 def split_time(clock: Clock, totals: Totals) -> dict[str, float]:

@@ -5,10 +5,7 @@ was compiled for another CPU may crash; or where JAX_COMPILATION_CACHE_DIR says.
 """
 
 import hashlib
-import sys
-import tempfile
 from importlib.metadata import version
-from pathlib import Path
 
 import jax
 import platformdirs
@@ -24,21 +21,11 @@ HOW_LONG = "10 to 60 s the first time, seconds from then on"
 """The words of a command that compiles."""
 
 
-def enable() -> Path | None:
-    """Keeps programs from now on and returns the folder; where there can be none, says so on stderr and goes on."""
-    own = jax.config.jax_compilation_cache_dir  # type: ignore
-    name = f"jaxlib-{version('jaxlib')}-{hashlib.sha256(machine().encode()).hexdigest()[:12]}"
-    folder = Path(own) if own else platformdirs.user_cache_path("muzero_jax") / name
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        reason = error.strerror or error
-        print(f"compiled programs cannot be kept in {folder} ({reason}); starts stay slow", file=sys.stderr)
-        return None
-    if not own:  # in a folder that JAX filled without a limit, no program has the time of use that a limit asks for
+def enable() -> None:
+    """Keeps programs from now on; JAX warns if nothing can be written there, and starts stay slow."""
+    if not jax.config.jax_compilation_cache_dir:  # type: ignore
+        name = f"jaxlib-{version('jaxlib')}-{hashlib.sha256(machine().encode()).hexdigest()[:12]}"
+        jax.config.update("jax_compilation_cache_dir", str(platformdirs.user_cache_path("muzero_jax") / name))
+        # Not for a folder that JAX was given: what it filled without a limit lacks the times of use that one asks for.
         jax.config.update("jax_compilation_cache_max_size", MOST_BYTES)
-    jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", SHORTEST_SECONDS)
-    return folder

@@ -43,9 +43,12 @@ class Compiled(NamedTuple):
 
 
 def check_shares(config: Config, num_devices: int) -> None:
-    """Raises ValueError, which names the flag, unless so many devices share the games and the batch evenly."""
+    """Raises ValueError unless so many devices share the games and the batch evenly; names the nearest that work."""
     for flag, size in zip(("--self-play.num-envs", "--optimiser.batch-size"), config.shared_sizes, strict=True):
-        devices.check_divisible(flag, size, num_devices)
+        lower = size // num_devices * num_devices
+        if lower < size:
+            choices = f"{lower} or {lower + num_devices}" if lower else f"{num_devices}"
+            raise ValueError(f"{flag} {size} cannot be shared evenly by {num_devices} devices; use {choices}")
 
 
 def compile_agent(

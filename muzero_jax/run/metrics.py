@@ -42,8 +42,9 @@ def open_metrics(
     resume_from: int = 0,
     tensorboard: bool = True,
     wandb_config: Mapping[str, Any] | None = None,
-) -> Iterator[Callable[[Mapping[str, Any]], Record]]:
-    """Gives a function that writes a record to `run_dir/metrics.jsonl` and TensorBoard events there; returns it.
+    callbacks: "Callbacks | None" = None,
+) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """Gives a function that writes a record to `run_dir/metrics.jsonl` and TensorBoard events there.
 
     Records hold numbers, or arrays of one number; what is not finite becomes null. Raises `ValueError` if the disk is
     full or not writable.
@@ -51,6 +52,7 @@ def open_metrics(
     Args:
       resume_from: the iteration from which the run continues. Later lines are cut off, and all lines if it is 0.
       wandb_config: the config that Weights & Biases shows, where records go there too.
+      callbacks: are called with every record once it is written.
     """
     run_dir = Path(run_dir)
     with ExitStack() as opened:
@@ -63,17 +65,53 @@ def open_metrics(
             others = [opened.enter_context(_tensorboard(run_dir, resume_from))] if tensorboard else []
         if wandb_config is not None:
             others.append(opened.enter_context(_wandb(run_dir, wandb_config)))
+        if callbacks is not None:
+            others.append(callbacks.write)
 
-        def write(record: Mapping[str, Any]) -> Record:
+        def write(record: Mapping[str, Any]) -> None:
             plain = {name: _plain(value) for name, value in record.items()}
             with explained("metrics", run_dir):
                 file.write(json.dumps(plain, allow_nan=False) + "\n")
                 file.flush()
                 for write_other in others:
                     write_other(plain)
-            return plain
 
         yield write
+
+
+class Callbacks:
+    """Calls a user's functions with what `metrics.jsonl` gets: loggers, live plots, trials that end early.
+
+    What a function raises ends the run as Ctrl-C does: it is kept until the run is saved, and nothing more is called.
+
+    Args:
+      on_metrics: called with every record once it is written, a copy; what it returns is not looked at.
+      on_evaluation: the same, but only with records that say how strong the agent is; the last has the final matches.
+    """
+
+    def __init__(
+        self,
+        on_metrics: Callable[[Record], object] | None = None,
+        on_evaluation: Callable[[Record], object] | None = None,
+    ):
+        self._on_metrics, self._on_evaluation = on_metrics, on_evaluation
+        self.error: BaseException | None = None
+
+    def write(self, record: Record) -> None:
+        """Calls `on_metrics`, and `on_evaluation` if the record has scores, opening values or an Elo."""
+        is_evaluation = any(key.startswith("eval/") for key in record)
+        called = [self._on_metrics, self._on_evaluation if is_evaluation else None]
+        try:
+            for function in filter(None, called):
+                function(dict(record))
+        except BaseException as error:  # also `sys.exit()`: the run is saved first
+            self.error = error
+
+    def raise_error(self, run_dir: Path) -> None:
+        """Raises what a function has raised, with a note that says where the run is saved."""
+        if self.error is not None:
+            self.error.add_note(f"(the run is saved in {run_dir}; --resume continues it)")
+            raise self.error
 
 
 def _close(file: Any) -> None:
@@ -151,11 +189,6 @@ def scores(record: Mapping[str, Any]) -> dict[str, float]:
     """Scores by opponent, if the record has any."""
     keys = (key for key in record if key.startswith("eval/") and not key.startswith((ELO, OPENINGS)))
     return {key.removeprefix("eval/"): record[key] for key in keys}
-
-
-def brings_evaluation(record: Mapping[str, Any]) -> bool:
-    """Whether a record says how strong the agent is: by scores, opening values or an Elo among its versions."""
-    return any(key.startswith("eval/") for key in record)
 
 
 def losses(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:

@@ -30,10 +30,13 @@ def join(coordinator: str | None, num_processes: int | None, process_id: int | N
     What is None is asked of Slurm, Open MPI, Kubernetes or a TPU pod. Raises ValueError in one sentence if none of them
     knows, or if not all processes came in time.
     """
-    if len({value is None for value in (coordinator, num_processes, process_id)}) > 1:
-        raise ValueError("--coordinator, --num-processes and --process-id go together; give all three, or none")
-    if coordinator is not None and not coordinator.rpartition(":")[2].isdecimal():
-        raise ValueError(f"--coordinator is {coordinator}, but must be HOST:PORT of process 0")
+    remedy = (
+        "give all processes --coordinator HOST:PORT and --num-processes, and each its --process-id; or none of these "
+        "where Slurm, Open MPI, Kubernetes or a TPU pod started them"
+    )
+    is_address = coordinator is None or coordinator.rpartition(":")[2].isdecimal()
+    if not is_address or len({value is None for value in (coordinator, num_processes, process_id)}) > 1:
+        raise ValueError(f"--distributed: {remedy}")
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     try:
         jax.distributed.initialize(
@@ -43,19 +46,10 @@ def join(coordinator: str | None, num_processes: int | None, process_id: int | N
             initialization_timeout=JOIN_SECONDS,
             heartbeat_timeout_seconds=HEARTBEAT_SECONDS,
         )
-    except ValueError as error:
-        if coordinator is not None:
-            raise ValueError(f"--distributed: {error}") from error
-        raise ValueError(
-            f"--distributed finds no Slurm, Open MPI, Kubernetes or TPU pod here ({error}); give --coordinator "
-            "HOST:PORT, --num-processes and --process-id to each process"
-        ) from error
-    except RuntimeError as error:
-        first_line = str(error).partition("\n")[0]
-        raise ValueError(
-            f"the processes did not meet ({first_line}); start all within {JOIN_SECONDS} seconds, each with the same "
-            "--coordinator and --num-processes, and its own --process-id"
-        ) from error
+    except (ValueError, RuntimeError) as error:  # there is no cluster, or not all came in time
+        reason = str(error).partition("\n")[0]
+        waited = f"the processes did not meet in up to {JOIN_SECONDS} seconds ({reason})"
+        raise ValueError(f"--distributed: {waited}; {remedy}") from error
 
 
 def part() -> None:

@@ -5,7 +5,7 @@ A run that learns from stored games alone scans `learn_iteration` instead.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -18,19 +18,6 @@ from muzero_jax.training import learn_iteration, train_iteration
 from muzero_jax.types import Metrics, ReplayState, TrainState
 
 _INIT = 2**32 - 1  # folded into the seed for the initial state; iterations fold in 0, 1, 2, ...
-
-
-@runtime_checkable
-class Init(Protocol):
-    """A compiled initialiser: makes the state of a run, or says what its shapes will be."""
-
-    def __call__(self) -> TrainState:
-        """The state, each leaf where it will live."""
-        ...
-
-    def eval_shape(self) -> TrainState:
-        """Shapes, dtypes and shardings; a call of the same object does not trace again."""
-        ...
 
 
 def init(algorithm: Algorithm, seed: Any) -> TrainState:
@@ -54,11 +41,11 @@ def state_specs() -> TrainState:
     return TrainState(games, everywhere, buffer, everywhere, everywhere)  # type: ignore
 
 
-def make_init(algorithm: Algorithm, seed: int, mesh: Mesh) -> Init:
-    """`init` compiled so that every leaf is made where it will live.
+def make_init(algorithm: Algorithm, seed: int, mesh: Mesh) -> Any:
+    """`init` jitted so that every leaf is made where it will live.
 
     Its `eval_shape()` has the shapes, dtypes and shardings: what a checkpoint is restored onto and memory is planned
-    from.
+    from; a call of the same object then does not trace again.
     """
     return jax.jit(partial(init, algorithm, seed), out_shardings=placed(state_specs(), mesh))
 

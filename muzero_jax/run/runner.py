@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
@@ -20,12 +20,11 @@ from muzero_jax.own import trust
 from muzero_jax.own.files import write_whole
 from muzero_jax.run import budget, processes, profiling
 from muzero_jax.run.accounting import Clock, Totals
-from muzero_jax.run.callbacks import Callbacks
 from muzero_jax.run.compiled import Compiled
 from muzero_jax.run.display import ProgressDisplay
 from muzero_jax.run.interrupt import Interrupt, Stopped
 from muzero_jax.run.loop import loop
-from muzero_jax.run.metrics import Record, last_record, open_metrics
+from muzero_jax.run.metrics import Callbacks, Record, last_record, open_metrics
 from muzero_jax.run.profiling import ChunkProfiler
 from muzero_jax.run.run import MakeEvaluator, Member, Result, Run, measure_random_return
 from muzero_jax.run.session import Session
@@ -161,26 +160,23 @@ def keep(agent: Planned, say: Say) -> None:
     file = config.algorithm.file
     if file and file != configs.IN_PYTHON:  # to look at, and to tell runs apart; it is never run
         write_whole(folder / run_directory.ALGORITHM, Path(file).read_text(encoding="utf-8"))
-    if problem := trust.note(config.own_files):
+    if problem := trust.note(config.own_files.values()):
         say(problem)
 
 
-@contextmanager
 def open_outputs(
     agent: Planned, session: Session, iteration: int, callbacks: Callbacks
-) -> Iterator[Callable[[Record], None]]:
-    """Gives a function that writes an agent's record to the disk and tells a user's functions; in process 0 alone."""
+) -> AbstractContextManager[Callable[[Record], None]]:
+    """A function that writes an agent's record to the disk and tells a user's functions; in process 0 alone."""
     if not processes.is_first():
-        yield lambda record: None
-        return
-    wandb_config = asdict(agent.config) if session.wandb else None
-    where = {"resume_from": iteration, "tensorboard": session.tensorboard, "wandb_config": wandb_config}
-    with open_metrics(agent.folder, **where) as write_metrics:
-
-        def write(record: Record) -> None:
-            callbacks.write(write_metrics(record))
-
-        yield write
+        return nullcontext(lambda record: None)
+    return open_metrics(
+        agent.folder,
+        resume_from=iteration,
+        tensorboard=session.tensorboard,
+        wandb_config=asdict(agent.config) if session.wandb else None,
+        callbacks=callbacks,
+    )
 
 
 @contextmanager

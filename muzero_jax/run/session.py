@@ -10,6 +10,7 @@ from typing import Annotated
 
 from muzero_jax.storage.fields import (
     Device,
+    DeviceCount,
     Fact,
     Name,
     NotNegativeFloat,
@@ -49,7 +50,7 @@ class Session:
     """delete an existing run_dir first"""
     device: Annotated[Device, Chosen] = "auto"
     """kind of device to run on; auto: the best that JAX finds"""
-    devices: Annotated[PositiveInt | None, Chosen] = None
+    devices: Annotated[DeviceCount | None, Chosen] = None
     """number of devices to use; default: every CPU core, or every accelerator"""
     distributed: Annotated[bool, Fact(single=True, early=True)] = False
     """train together with other processes, on this machine or on others (docs/many-machines.md)"""

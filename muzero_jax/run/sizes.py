@@ -61,7 +61,7 @@ def with_own(state: TrainState, size: int, own: TrainState) -> TrainState:
     return own._replace(actor=actor, replay=replay)
 
 
-def make_init(own: dict[int, Algorithm], seed: int, mesh: Mesh) -> program.Init:
+def make_init(own: dict[int, Algorithm], seed: int, mesh: Mesh) -> Any:
     """`program.make_init` for all boards; the weights are those of the first, which fit every board."""
 
     def init() -> TrainState:

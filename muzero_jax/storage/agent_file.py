@@ -9,7 +9,7 @@ beside the agent's file, where it runs only if the user trusts it (`own.trust`).
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -21,6 +21,7 @@ from muzero_jax.own.faults import shown
 from muzero_jax.own.files import from_home, write_whole
 from muzero_jax.own.trust import OWN_FILES_ALONE, Trust
 from muzero_jax.storage import config as configs
+from muzero_jax.storage import shapes
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Params
 
@@ -42,12 +43,11 @@ class Stored(NamedTuple):
         """The weights, as the network's `abstract` params name them; ValueError if it needs others."""
         leaves, structure = jax.tree_util.tree_flatten_with_path(abstract)
         wanted = {jax.tree_util.keystr(path): leaf for path, leaf in leaves}
-        for name in [*wanted, *self.arrays]:
-            if _shape_of(wanted.get(name)) != _shape_of(self.arrays.get(name)):
-                raise ValueError(
-                    f"the network of {self.file} differs from the one that this version builds (in {shown(name)}); "
-                    "use the version that made it, or train the agent again and export it"
-                )
+        if found := shapes.difference(shapes.describe(self.arrays), shapes.describe(wanted)):
+            raise ValueError(
+                f"the network of {self.file} differs from the one that this version builds ({shown(found, 200)}); "
+                "use the version that made it, or train the agent again and export it"
+            )
         return jax.tree.unflatten(structure, [jax.device_put(self.arrays[name], jax.devices()[0]) for name in wanted])
 
 
@@ -79,11 +79,8 @@ def save(file: str | Path, config: Config, params: Params, *, iteration: int, ca
         "iteration": str(iteration),
         "config": configs.to_json(_without_folders(config)),
     }
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(file, safetensors.numpy.save(arrays, metadata))
-    except (OSError, safetensors.SafetensorError) as error:
-        raise ValueError(f"cannot write {file}: {error}; choose another file") from error
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(file, safetensors.numpy.save(arrays, metadata))
 
 
 def read(file: Path, trust_in: Trust = OWN_FILES_ALONE) -> Stored:
@@ -107,7 +104,7 @@ def read(file: Path, trust_in: Trust = OWN_FILES_ALONE) -> Stored:
         problem = shown(error, longest=300)
         raise ValueError(f"{file} cannot be loaded: {problem}; update muzero_jax, or export the agent again") from error
     config = _within(config, file.parent)
-    trust.check(config.own_files, file, trust_in)
+    trust.check(config.own_files.values(), file, trust_in)
     return Stored(file, config, iteration, arrays)
 
 
@@ -117,10 +114,6 @@ def check_exists(file: Path) -> None:
         what = f"agent {file.stem!r}" if file.parent == SHIPPED else f"file {file}"
         known = ", ".join(shipped()) or "none"
         raise ValueError(f"there is no {what}; the agents are {known}, and {PREFIX}PATH{SUFFIX} names a file of yours")
-
-
-def _shape_of(array: Any) -> str | None:
-    return None if array is None else f"{array.dtype}{list(array.shape)}"
 
 
 def _without_folders(config: Config) -> Config:

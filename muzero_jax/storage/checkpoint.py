@@ -98,8 +98,7 @@ class Checkpointer:
 
 def checkpoint_steps(directory: str | Path) -> list[int]:
     """The steps of the checkpoints in `directory`, oldest first."""
-    names = (path.name for path in Path(directory).glob("*/"))
-    return sorted(int(name) for name in names if name.isdecimal() and name == str(int(name)))  # 007 was never saved
+    return sorted(int(path.name) for path in Path(directory).glob("*/") if path.name.isdecimal())
 
 
 def save_params(directory: str | Path, step: int, params: Params) -> None:

@@ -124,9 +124,14 @@ class Config:
         return self.self_play.num_envs, self.optimiser.batch_size
 
     @property
-    def own_files(self) -> tuple[str, ...]:
-        """The Python files of the user's own game, network and algorithm, which run when the config is built."""
-        return tuple(own_files(self).values())
+    def own_files(self) -> dict[str, str]:
+        """The Python files of the user's own game, network and algorithm, by the dotted names of their fields.
+
+        They run when the config is built.
+        """
+        files = {"env": self.env if python_file.is_path(self.env) else None, "network.file": self.network.file}
+        files["algorithm.file"] = None if self.algorithm.file == IN_PYTHON else self.algorithm.file
+        return {name: file for name, file in files.items() if file}
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -152,16 +157,9 @@ def absolute(path: str) -> str:
     return str(from_home(path).resolve())
 
 
-def own_files(config: Config) -> dict[str, str]:
-    """`Config.own_files` by the dotted names of their fields."""
-    named = {"env": config.env if python_file.is_path(config.env) else None, "network.file": config.network.file}
-    named["algorithm.file"] = None if config.algorithm.file == IN_PYTHON else config.algorithm.file
-    return {name: file for name, file in named.items() if file}
-
-
 def with_files(config: Config, place: Callable[[str], str]) -> Config:
     """The config with the path of each of its own files changed by `place`."""
-    return with_values(config, {name: place(file) for name, file in own_files(config).items()})
+    return with_values(config, {name: place(file) for name, file in config.own_files.items()})
 
 
 def with_absolute_paths(config: Config) -> Config:
@@ -247,7 +245,7 @@ def load(run_dir: Path, trust_in: Trust = OWN_FILES_ALONE) -> Config:
     Raises ValueError as `inspect` does, or for a Python file that must not run (`own.trust`).
     """
     config = inspect(run_dir)
-    trust.check(config.own_files, run_dir / FILE, trust_in)
+    trust.check(config.own_files.values(), run_dir / FILE, trust_in)
     return config
 
 

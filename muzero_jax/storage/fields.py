@@ -36,6 +36,7 @@ Simulations = Annotated[int, Meta(ge=1, le=LARGEST_BUDGET)]
 Seed = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 Name = Annotated[str, Meta(min_length=1, description="text that is not empty")]
 Device = Literal["auto", "cpu", "gpu", "tpu"]
+DeviceCount = Annotated[int, Meta(ge=1, le=1024)]  # a CPU's take threads and memory at once
 
 
 class Range(NamedTuple):

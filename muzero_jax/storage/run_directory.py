@@ -48,30 +48,27 @@ def find_saved(path: Path) -> Saved | None:
     """The meaning of `path`, whether or not there is such a version; None if it does not lie in a run."""
     if holds_run(path):
         return Saved(path)
-    for folder, name in ((path, ""), (path.parent, path.name)):
-        is_version = name.isdecimal() or not name
-        if is_version and folder.name in (CHECKPOINTS, VERSIONS) and holds_run(folder.parent):
-            return Saved(folder.parent, folder, name)
-    return None
+    folder, name = (path.parent, path.name) if path.name.isdecimal() else (path, "")
+    is_saved = folder.name in (CHECKPOINTS, VERSIONS) and holds_run(folder.parent)
+    return Saved(folder.parent, folder, name) if is_saved else None
 
 
 def version_of(saved: Saved) -> int | None:
     """The iteration of the version that is named, None for a run; a ValueError names those that there are."""
     if saved.folder is None:
         return None
-    steps = {str(step): step for step in checkpoint_steps(saved.folder)}
+    steps = [str(step) for step in checkpoint_steps(saved.folder)]
     if saved.name in steps:
-        return steps[saved.name]
-    problem = f"there is no version {saved.name} in {saved.folder}" if saved.name else f"{saved.folder} is no version"
-    raise ValueError(f"{problem}; name one of those in it: {', '.join(steps) or 'there are none'}")
+        return int(saved.name)
+    known = ", ".join(steps) or "there are none"
+    raise ValueError(f"{saved.folder / saved.name} is no version; name one of those in {saved.folder}: {known}")
 
 
 def versions_in(path: Path) -> list[Path] | None:
     """The paths of all versions if `path` is a run's folder of them, oldest first; None if it is anything else."""
     saved = find_saved(path)
-    if saved is None or saved.folder is None or saved.name:
-        return None
-    return [path / str(step) for step in checkpoint_steps(path)]
+    is_folder = saved is not None and saved.folder == path
+    return [path / str(step) for step in checkpoint_steps(path)] if is_folder else None
 
 
 def holds_run(path: Path) -> bool:
@@ -122,11 +119,6 @@ def has_ended(run_dir: Path, iteration: int | None = None) -> bool:
     return bool(summary.get("finished")) and iteration in (None, summary.get("iteration"))
 
 
-def strength(run_dir: Path) -> dict[str, Any]:
-    """The matches of a run's end by opponent, as its summary has them; none before it has ended."""
-    return read_summary(run_dir).get("strength") or {}
-
-
 def reopen(run_dir: Path) -> None:
     """Says in a run's summary that it is not finished any more, because it is continued."""
     summary = read_summary(run_dir)
@@ -136,11 +128,8 @@ def reopen(run_dir: Path) -> None:
 
 def read_summary(run_dir: Path) -> dict[str, Any]:
     """A run's summary; empty if there is none."""
-    try:
-        summary = json.loads((run_dir / SUMMARY).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return summary if isinstance(summary, dict) else {}
+    file = run_dir / SUMMARY
+    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
 
 
 class Shared(NamedTuple):

@@ -37,7 +37,8 @@ class PythonTree:
     """The search of a config; its network is two compiled functions of batch 1."""
 
     def __init__(self, config: Config, algorithm: Algorithm, params: Any):
-        self.settings, self.discount = config.search, algorithm.environment.constant_discount
+        self.settings = config.search
+        self.discount: Any = algorithm.environment.discount  # which alternating turns have
         model = simulator.learned_model(algorithm.model, self.discount)
         self.root, self.expand = (partial(jax.jit(judge), params) for judge in (model.root, model.expand))
         self.no_chance = jax.random.key(0)

@@ -15,17 +15,18 @@ from muzero_jax import training
 from muzero_jax.algorithm import learning, playing
 from muzero_jax.apps import start
 from muzero_jax.apps.start import Ready
-from muzero_jax.games.environment import make_environment
 from muzero_jax.learning import self_play, targets
 from muzero_jax.ops import devices
 from muzero_jax.run import program
+from muzero_jax.run.compiled import Compiled, Program
+from muzero_jax.run.flops import Flops
+from muzero_jax.run.memory import Plan
 from muzero_jax.run.metrics import RANDOM_RETURN, RETURN, read_records
 from muzero_jax.run.program import make_chunk, make_init
 from muzero_jax.run.session import Session
 from muzero_jax.types import Batch, LearnerState, ReplayState, Sample, TrainState
 from tests.reference import double_nim, gamble, tiny_run
 from tests.reference.models import random_params
-from tests.reference.programs import compiled_before, primitives
 from tests.reference.tiny_run import CONFIG, on_host
 from tests.reference.windows import random_window
 
@@ -108,15 +109,6 @@ def test_reanalyze_searches_without_noise_and_as_large_a_share_as_the_config_say
     wanted = (np.arange(16) < 8)[:, None] & (np.arange(CONFIG.window_length) < 3)  # the frames that are learned from
     np.testing.assert_array_equal(is_fresh, wanted)
     assert metrics["train/stale_value"] > 0
-
-
-def test_a_chunk_with_reanalyze_is_one_program_too():
-    algorithm = algorithms.make(changed("replay", reanalyze_fraction=0.25))
-    abstract = make_init(algorithm, 0, tiny_run.mesh()).eval_shape()
-    traced = make_chunk(algorithm, tiny_run.mesh()).trace(abstract, tiny_run.PROGRESS)
-    assert not {name for name in primitives(traced.jaxpr.jaxpr) if "callback" in name}
-    _, metrics = traced.out_info
-    assert metrics["train/stale_policy"].shape == (2,)
 
 
 # --- replay and symmetries --------------------------------------------------------------------------------------------
@@ -369,21 +361,10 @@ def test_a_search_with_the_true_rules_draws_chance_anew_for_each_simulation():
 def test_a_game_for_one_is_trained_by_the_host_loop_without_matches(tmp_path, monkeypatch, gambled):
     """`start.train` with one's own parts: nobody to meet, so nothing is evaluated, and the run ends well."""
     state, metrics = gambled
-    algorithm = algorithms.make(CONFIG, gamble.GAMBLE)
-    shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding), state)
-
-    class Init:
-        eval_shape = staticmethod(lambda: shapes)
-        __call__ = staticmethod(lambda *_: state)
-
-    class Chunk:
-        memory_analysis = as_text = staticmethod(lambda: None)
-        __call__ = staticmethod(lambda state, progress: (state, metrics))
-
-    compiled = compiled_before(Chunk)
-    given = []
-    monkeypatch.setattr(program, "make_init", lambda algorithm, seed, mesh: given.append(algorithm) or Init())
-    monkeypatch.setattr(program, "make_chunk", lambda *arguments, **options: compiled)
+    algorithm, params = algorithms.make(CONFIG, gamble.GAMBLE), state.learner.params
+    chunk = Program(lambda state, progress: (state, metrics), str, lambda found: [found], lambda state, index: params)
+    compiled, given = Compiled(algorithm, lambda: state, state, params, chunk, Plan({}), Flops()), []
+    monkeypatch.setattr(start, "compile_agent", lambda config, *others: given.append(others[0]) or compiled)
     config = replace(changed("evaluation", interval_minutes=1.0), max_iterations=2)
     session = Session(tensorboard=False)
     result = start.train(Ready(config, tmp_path, devices.make_mesh(1), algorithm), session, lambda text: None)
@@ -400,16 +381,5 @@ def test_symmetries_need_a_board_and_a_game_without_one_is_left_alone():
     algorithm = algorithms.make(CONFIG, gamble.GAMBLE)
     batch = Batch(*[None] * len(Batch._fields))  # type: ignore
     assert algorithm.augment(batch, jax.random.key(0)) is batch
-    for kind in ("tower", "attention", "fully_convolutional"):
-        with pytest.raises(
-            ValueError, match=f"--network.kind {kind} needs a board, which gamble does not have; choose mlp"
-        ):
-            algorithms.make(changed("network", kind=kind), gamble.GAMBLE)
-
-
-def test_hex_is_built_at_the_configs_size():
-    config = replace(CONFIG, env="hex", board_size=3, targets=replace(CONFIG.targets, discount=0.9))
-    environment = playing.build_environment(config)
-    assert environment.observation_shape == make_environment("hex", board_size=3).observation_shape
-    assert environment.discount == -0.9
-    assert isinstance(algorithms.make(config), algorithms.Algorithm)
+    with pytest.raises(ValueError, match="--network.kind tower"):
+        algorithms.make(changed("network", kind="tower"), gamble.GAMBLE)

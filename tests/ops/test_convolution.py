@@ -11,7 +11,7 @@ import pytest
 from jax import lax
 
 from muzero_jax.ops import bfloat16_products
-from muzero_jax.ops.convolution import convolve, cpu_formulation, im2col, native
+from muzero_jax.ops.convolution import convolve, im2col, native
 from muzero_jax.ops.devices import has_amx
 from muzero_jax.ops.row_windows import row_windows
 from muzero_jax.ops.winograd import tile_side, winograd
@@ -198,12 +198,6 @@ def test_an_update_transforms_each_kernel_once():
 
     text = jax.jit(lambda kernel: lax.scan(update, kernel, length=2)[0]).lower(kernel).compile().as_text()
     assert len(re.findall(r"= f32\[49,1024\]\S* dot\(", text)) == 1  # 7 x 7 points, 32 x 32 channels
-
-
-def test_the_formulation_follows_the_kernel_shape():
-    assert cpu_formulation((3, 3, 32, 64)) is winograd
-    assert cpu_formulation((3, 3, 2, 64)) is im2col
-    assert cpu_formulation((5, 5, 64, 64)) is im2col
 
 
 def test_a_cpu_beside_an_accelerator_gets_winograd_where_programs_are_traced_for_it(monkeypatch):

@@ -74,20 +74,6 @@ def test_an_accelerator_that_does_not_start_is_one_line_and_as_many_cpu_devices_
 
 
 @pytest.mark.parametrize(
-    ("platform", "platform_version", "words"),
-    [
-        ("gpu", "PJRT C API\ncuda 12090", "2 x Some device (cuda)"),
-        ("tpu", "PJRT C API\nTFRT TPU v4\nBuilt on Nov 1 2026", "2 x Some device (tpu)"),
-    ],
-)
-def test_an_accelerator_is_described_with_its_toolkit(monkeypatch, platform, platform_version, words):
-    client = SimpleNamespace(platform_version=platform_version)
-    device = SimpleNamespace(platform=platform, device_kind="Some device", client=client)
-    monkeypatch.setattr(jax, "devices", lambda: [device])
-    assert devices.describe_device(2) == words
-
-
-@pytest.mark.parametrize(
     ("told", "available", "kind"), [({"bytes_limit": 16 * 2**30}, 16 * 2**30, "small GPU"), (None, 1000, "large GPU")]
 )
 def test_a_device_that_counts_its_memory_is_believed_and_one_that_does_not_has_the_hosts(
@@ -99,20 +85,12 @@ def test_a_device_that_counts_its_memory_is_believed_and_one_that_does_not_has_t
     assert (devices.available_memory_bytes(), devices.kind()) == (available, kind)
 
 
-def test_devices_already_in_use_are_kept():
+def test_devices_already_in_use_are_kept_and_more_are_refused():
     jax.devices()
     assert devices.configure_devices() == 2
     assert devices.configure_devices(1) == 1
-
-
-def test_more_devices_than_jax_started_with_are_refused():
-    jax.devices()
-    with pytest.raises(ValueError, match="^--devices 5 is too many: JAX was already in use with 2; ask for at most 2$"):
+    with pytest.raises(ValueError, match="^--devices 5 .* at most 2$"):
         devices.configure_devices(5)
-    with pytest.raises(ValueError, match="--devices is 0, but"):
-        devices.configure_devices(0)
-    with pytest.raises(ValueError, match="--devices 3 is impossible: there are 2; ask for 1 to 2"):
-        devices.make_mesh(3)
 
 
 def test_mesh_splits_the_leading_axis_and_shard_map_sees_the_shares():
@@ -123,13 +101,6 @@ def test_mesh_splits_the_leading_axis_and_shard_map_sees_the_shares():
     total = devices.shard_map(lambda x: jax.lax.psum(x, "data"), mesh, (split,), PartitionSpec())
     x = jax.device_put(jnp.array([1.0, 2.0, 10.0, 20.0]), NamedSharding(mesh, split))
     assert jax.jit(total)(x).tolist() == [11.0, 22.0]
-
-
-@pytest.mark.parametrize(("value", "num_devices", "nearest"), [(250, 4, "248 or 252"), (3, 8, "8")])
-def test_indivisible_sizes_are_refused_with_the_nearest_that_work(value, num_devices, nearest):
-    with pytest.raises(ValueError, match=f"--self-play.num-envs {nearest}$"):
-        devices.check_divisible("--self-play.num-envs", value, num_devices)
-    devices.check_divisible("--self-play.num-envs", num_devices * 3, num_devices)
 
 
 def test_host_memory_is_shared_equally_by_cpu_devices(monkeypatch):

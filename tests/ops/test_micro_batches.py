@@ -124,8 +124,6 @@ def test_every_search_asks_in_parts_unless_the_network_is_no_tower(
     assert set(asked) == expected
 
 
-def test_rows_are_taken_in_order_and_none_may_be_left_over():
+def test_rows_are_taken_in_order():
     found = micro_batches.over(lambda rows: 2 * rows, jnp.arange(6), 2)
     np.testing.assert_array_equal(found, 2 * np.arange(6))
-    with pytest.raises(ValueError, match="parts of 4 without 2 rows left over"):
-        micro_batches.over(lambda rows: rows, jnp.arange(6), 4)

@@ -12,7 +12,7 @@ from muzero_jax.apps import start
 from muzero_jax.apps.evaluation.arena import Arena
 from muzero_jax.apps.start import Ready
 from muzero_jax.run import program
-from muzero_jax.run.callbacks import Callbacks
+from muzero_jax.run.metrics import Callbacks
 from muzero_jax.storage import run_directory
 from tests.reference import tiny_run
 from tests.reference.programs import compiled_before

@@ -2,14 +2,14 @@
 
 from types import SimpleNamespace
 
-import jax
-import jax.numpy as jnp
 import pytest
-from jax.sharding import NamedSharding, PartitionSpec
 
 from muzero_jax.run import memory
+from muzero_jax.run.compiled import check_shares
 from muzero_jax.run.memory import Plan
+from muzero_jax.storage import config as configs
 from tests.reference import tiny_run
+from tests.reference.tiny_run import CONFIG
 
 FRAME = 3 + 2 + 4 * 4 + 9 * 4 + 2
 """Bytes of a stored frame of tic-tac-toe: 18 bools are 3 and 9 are 2; 3 floats and an int, 9 floats, two bools."""
@@ -40,17 +40,6 @@ def test_a_real_program_takes_the_planned_state_as_its_argument_and_gives_it_bac
     assert plan.parts["program"] < account.temp_size_in_bytes + state / 2  # results are metrics; the state is reused
 
 
-def test_of_arrays_that_devices_share_one_devices_part_counts():
-    everywhere, split = (NamedSharding(tiny_run.mesh(), PartitionSpec(*spec)) for spec in ((), ("data",)))
-    arrays = {
-        "w": jax.ShapeDtypeStruct((10, 10), jnp.float32, sharding=everywhere),
-        "frames": jax.ShapeDtypeStruct((8, 1000), jnp.bool_, sharding=split),
-        "rewards": jax.ShapeDtypeStruct((8, 4), jnp.bfloat16, sharding=split),
-        "key": jax.eval_shape(lambda: jax.random.key(0)),
-    }
-    assert memory.bytes_per_device(arrays) == 400 + 4000 + 4 * 4 * 2 + 8
-
-
 @pytest.mark.parametrize(
     ("parts", "flag"),
     [
@@ -66,3 +55,10 @@ def test_a_run_that_cannot_fit_is_refused_with_the_flags_that_lower_its_largest_
     plan.check(None)
     with pytest.raises(ValueError, match=f"lower {flag}$"):
         plan.check(plan.total - 1)
+
+
+@pytest.mark.parametrize(("games", "num_devices", "nearest"), [(250, 4, "248 or 252"), (3, 8, "8")])
+def test_games_that_devices_cannot_share_evenly_are_refused_with_the_nearest_that_they_can(games, num_devices, nearest):
+    check_shares(configs.with_values(CONFIG, {"self_play.num_envs": 24, "optimiser.batch_size": 24}), num_devices)
+    with pytest.raises(ValueError, match=f"^--self-play.num-envs {games} .* {nearest}$"):
+        check_shares(configs.with_values(CONFIG, {"self_play.num_envs": games}), num_devices)

@@ -1,6 +1,5 @@
 """Metrics: every line once, readable by anything, and drawn."""
 
-import json
 import sys
 
 import jax.numpy as jnp
@@ -24,10 +23,9 @@ def iterations_in(run_dir):
 
 def test_lines_are_flat_json_of_plain_numbers_and_null_for_what_is_not_finite(tmp_path):
     with open_metrics(tmp_path, tensorboard=False) as write:
-        plain = write({"iteration": np.int32(1), "train/loss": jnp.float32(0.5), "a": np.nan, "b": float("-inf")})
+        write({"iteration": np.int32(1), "train/loss": jnp.float32(0.5), "a": np.nan, "b": float("-inf")})
     text = (tmp_path / "metrics.jsonl").read_text()
     assert text == '{"iteration": 1, "train/loss": 0.5, "a": null, "b": null}\n'
-    assert plain == json.loads(text) and type(plain["iteration"]) is int
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from muzero_jax import presets
 from muzero_jax.apps.commands.train import main, settle
 from muzero_jax.apps.train import train
 from muzero_jax.run import metrics, sizes
-from muzero_jax.storage.validation import validate
 from muzero_jax.types import TrainState
 from tests.reference.tiny_run import assert_same, restore_latest
 
@@ -34,20 +33,6 @@ def test_the_largest_board_is_the_one_that_opponents_are_met_on():
     small = settle(given | {"board_sizes": ["5", "7"]}).config
     assert (small.network.kind, small.network.width) == (config.network.kind, config.network.width)
     assert settle(given | {"board_size": "9"}).config.board_size == 9
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"board_sizes": (5, 7)}, "--board-size 8 is not"),
-        ({"offline": "runs/x", "frames": None}, "--offline"),
-        ({"network": replace(CONFIG.network, kind="tower")}, "--network.kind"),
-        ({"optimiser": replace(CONFIG.optimiser, consistency_weight=1.0)}, "--optimiser.consistency-weight"),
-    ],
-)
-def test_what_does_not_go_with_several_boards_names_the_flag(change, says):
-    with pytest.raises(ValueError, match=says):
-        validate(replace(CONFIG, **change))
 
 
 def test_a_turn_takes_and_changes_its_own_board_alone():

@@ -29,6 +29,13 @@ def another_value(field):
     return next(x for x in candidates if is_bearable(x, field.hint) and x != field.default)
 
 
+SIZES = {
+    "board_sizes": (5, 7),
+    "board_size": 7,
+    "network.kind": "fully_convolutional",
+    "optimiser.reconstruction_weight": 1.0,
+}
+"""A run of several boards."""
 FIELDS = {field.name: field for field in fields_of(Config)}
 
 
@@ -66,6 +73,7 @@ def test_every_field_survives_json_and_is_a_flag():
 def test_a_config_of_an_older_version_takes_defaults_and_drops_what_only_that_knew():
     assert from_json('{"seed": 3, "network": {"width": 32}}') == with_field("network.width", 32, Config(seed=3))
     assert from_json('{"optimiser": {"decay_updates": 77, "batch_size": 8}}') == with_field("optimiser.batch_size", 8)
+    assert from_json('{"search": {"engine": "loop_free"}}') == Config(), "it grew the trees of own"
 
 
 @pytest.mark.parametrize(
@@ -93,26 +101,33 @@ def test_a_config_that_is_none_is_refused_and_its_file_and_field_are_named(tmp_p
 
 
 @pytest.mark.parametrize(
-    "path, value, words",
+    "path, value",
     [
-        ("network.width", 0, "an integer from 1 to 65,536"),
-        ("network.chance_codes", 1, "0 (none), or 2 to 4096"),
-        ("network.options", ("a-b=1",), "a list, each name=value"),
-        ("network.kind", "cnn", "one of mlp, observation, tower, attention, fully_convolutional, pixels"),
-        ("self_play.sampled_moves", -1, "an integer at least 0 or None"),
-        ("targets.discount", 0.0, "a number above 0 and at most 1"),
-        ("optimiser.target_decay", 1.0, "a number above 0 and below 1 or None"),
-        ("optimiser.learning_rate", float("nan"), "a positive number"),
-        ("evaluation.mcts_simulations", (100, 0), "a list, each an integer from 1 to 100,000"),
-        ("evaluation.games", 33, "a positive even integer"),
-        ("seed", 2**32, "an integer from 0 to 4,294,967,295"),
+        ("network.chance_codes", 1),
+        ("network.options", ("a-b=1",)),
+        ("network.kind", "cnn"),
+        ("self_play.sampled_moves", -1),
+        ("targets.discount", 0.0),
+        ("optimiser.target_decay", 1.0),
+        ("optimiser.learning_rate", float("nan")),
+        ("evaluation.mcts_simulations", (100, 0)),
+        ("evaluation.games", 33),
+        ("seed", 2**32),
     ],
 )
-def test_a_field_out_of_range_is_refused_with_its_flag_its_value_and_what_it_allows(path, value, words):
-    with pytest.raises(ValueError) as error:
+def test_a_field_out_of_range_is_refused_with_its_flag_and_its_value(path, value):
+    with pytest.raises(ValueError, match=re.escape(f"{FIELDS[path].flag} is {value}, but must be ")):
         validate(with_field(path, value))
-    assert str(error.value) == f"--{path.replace('_', '-')} is {value}, but must be {words}"
-    assert words in (allowed(FIELDS[path].hint), "0 (none), or 2 to 4096")
+
+
+def test_what_a_field_allows_is_said_in_words():
+    words = {
+        "network.width": "an integer from 1 to 65,536",
+        "optimiser.target_decay": "a number above 0 and below 1 or None",
+        "evaluation.mcts_simulations": "a list, each an integer from 1 to 100,000",
+        "optimiser.schedule": "one of constant, cosine",
+    }
+    assert {name: allowed(FIELDS[name].hint) for name in words} == words
 
 
 def test_the_ends_of_an_interval_are_in_it():
@@ -140,17 +155,16 @@ def test_the_ends_of_an_interval_are_in_it():
         ({"optimiser.target_period": 8}, "--replay.reanalyze-fraction", {"replay.reanalyze_fraction": 0.5}),
         ({"minutes": None}, "--minutes", {"frames": 8}),
         ({"offline": "/runs/x", "frames": 8}, "--offline", {"frames": None}),
+        (SIZES | {"board_size": 9}, "--board-size 9", {"board_size": 7}),
+        (SIZES | {"network.kind": "tower"}, "--network.kind", {"network.kind": "fully_convolutional"}),
+        (SIZES | {"offline": "/runs/x"}, "--offline", {"offline": None}),
+        (SIZES | {"optimiser.consistency_weight": 1.0}, "--optimiser.consis", {"optimiser.consistency_weight": 0.0}),
     ],
 )
 def test_fields_that_do_not_go_together_are_refused_and_the_flag_is_named(wrong, flag, right):
-    config = Config()
-    for path, value in wrong.items():
-        config = with_field(path, value, config)
     with pytest.raises(ValueError, match=flag):
-        validate(config)
-    for path, value in right.items():
-        config = with_field(path, value, config)
-    assert validate(config)
+        validate(with_values(Config(), wrong))
+    assert validate(with_values(Config(), wrong | right))
 
 
 # --- sessions ---------------------------------------------------------------------------------------------------------
@@ -219,8 +233,3 @@ def test_reanalyze_is_on_offline_unless_it_is_turned_off():
     check_resumable(half, none)
     with pytest.raises(ValueError, match="--replay.reanalyze-fraction"):
         check_resumable(zero, none)
-
-
-def test_a_config_of_before_the_search_in_passes_is_read_with_the_search_that_grows_the_same_trees():
-    old = to_json(Config()).replace('"engine": "own"', '"engine": "loop_free"')
-    assert "loop_free" in old and from_json(old) == Config()

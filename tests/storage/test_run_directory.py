@@ -4,14 +4,13 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import jax
 import pytest
 
 from muzero_jax import agent as agents
-from muzero_jax.apps.evaluation import players, tournament
+from muzero_jax.apps.evaluation import tournament
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import save_params
@@ -146,13 +145,6 @@ def test_a_version_is_loaded_by_its_path_and_those_that_are_there_are_named(vers
             agents.load_agent(path)
     with pytest.raises(ValueError, match="no versions in .*run/versions"):
         tournament.enter((f"{make_run(tmp_path / 'run')}/versions", "random"))
-
-
-def test_a_version_can_be_an_opponent(versions):
-    agent = agents.load_agent(versions.parent)
-    load_agent = partial(agents.load_agent, num_simulations=3)
-    entrant = players.load(players.parse(f"{versions}/10"), agent, load_agent)
-    assert entrant.name == f"{versions}/10@3" and float(jax.tree.leaves(entrant.params)[0].min()) == 5.0
 
 
 def test_a_tournament_takes_versions_one_by_one_or_all_together(versions):

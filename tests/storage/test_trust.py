@@ -51,27 +51,15 @@ def test_what_stands_for_a_record_given_in_python_is_no_way_around(tmp_path, mon
     monkeypatch.chdir(tmp_path)
     (tmp_path / configs.IN_PYTHON).write_text("raise SystemExit")
     config = Config(env="tic_tac_toe", network=NetworkConfig(file=configs.IN_PYTHON))
-    assert config.own_files == (configs.IN_PYTHON,)
+    assert config.own_files == {"network.file": configs.IN_PYTHON}
     refused(configs.IN_PYTHON, Trust(all_code=True))
     with pytest.raises(ValueError, match="is no Python file"):
         python_file.load_function(configs.IN_PYTHON, "make_model")
 
 
-def test_a_config_is_loaded_only_with_code_that_may_run(file, tmp_path):
-    config = Config(env=str(file), network=NetworkConfig(file=str(file)))
-    assert config.own_files == (str(file), str(file)) and Config().own_files == ()
-    configs.save(config, tmp_path)
-    assert configs.inspect(tmp_path) == config
-    with pytest.raises(ValueError, match=r"config\.json would run the Python file"):
-        configs.load(tmp_path)
-    assert configs.load(tmp_path, Trust(all_code=True)) == config
-
-
-@pytest.mark.parametrize("name", ["strong.py", "strong.md"])
-def test_an_agent_is_read_only_with_code_that_may_run(name, tmp_path):
-    """The second is the agent's own card, whose headings are Python comments."""
-    agent, config = tmp_path / "strong.safetensors", Config(env="tic_tac_toe", network=NetworkConfig(file=name))
-    agent_file.save(agent, config, {"w": np.zeros(1, np.float32)}, iteration=1)
-    (tmp_path / name).write_text("# Strong\n")
-    with pytest.raises(ValueError, match=rf"^{agent} (would run|names) .*{name}"):
-        agent_file.read(agent)
+def test_an_agents_own_card_whose_headings_are_python_comments_is_no_code(tmp_path):
+    config = Config(env="tic_tac_toe", network=NetworkConfig(file="strong.md"))
+    agent_file.save(tmp_path / "strong.safetensors", config, {"w": np.zeros(1, np.float32)}, iteration=1)
+    (tmp_path / "strong.md").write_text("# Strong\n")
+    with pytest.raises(ValueError, match=r"strong\.md"):
+        agent_file.read(tmp_path / "strong.safetensors")

@@ -106,9 +106,9 @@ def choose_preset(given: Given, session: Session) -> Config:
 def _check_code(config: Config, session: Session, given: Given) -> None:
     """Raises ValueError for a Python file that a run's config names, not the flags, and that must not run."""
     if session.resume or session.config:
-        named = frozenset(file for name, file in configs.own_files(config).items() if name in given)
+        named = frozenset(file for name, file in config.own_files.items() if name in given)
         where = f"{session.run_dir}/{configs.FILE}" if session.resume else str(session.config)
-        trust.check(config.own_files, where, Trust(session.trust_code, named))
+        trust.check(config.own_files.values(), where, Trust(session.trust_code, named))
 
 
 def main(arguments: list[str], build: Callable[[Config], Any] | None = None) -> int:

@@ -47,7 +47,7 @@ def open_source(
         """Weights alone are wanted, so the source's own algorithm is not asked for."""
         return given or algorithms.make(replace(theirs, algorithm=AlgorithmConfig()))
 
-    trust = Trust(trust_code, named=frozenset(config.own_files))
+    trust = Trust(trust_code, named=frozenset(config.own_files.values()))
     agent = agents.load_agent(Path(config.init_from), build=build, trust=trust)
     described = None if given else config.network
     if found := agents.misreading(agent, described, shapes.of_network(model.init)):

@@ -113,7 +113,8 @@ def read_run(run_dir: Path, group: str, wanted: Sequence[str] = ()) -> list[Poin
     The last of a run that has ended is its final one. For a metric of training, which is noisy, that is the mean over
     the last tenth of its records.
     """
-    config, matches, found = configs.inspect(run_dir), run_directory.strength(run_dir), dict[str, list[Point]]()
+    config, found = configs.inspect(run_dir), dict[str, list[Point]]()
+    matches = run_directory.read_summary(run_dir).get("strength", {})
     for record in metrics.read_records(run_dir):
         for metric in wanted or metrics.scores(record) or [metrics.RETURN]:
             if (score := record.get(key_of(metric))) is not None:

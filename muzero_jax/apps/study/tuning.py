@@ -29,9 +29,8 @@ from optuna.visualization import matplotlib as plots
 from muzero_jax.apps import start
 from muzero_jax.apps.study import comparison
 from muzero_jax.run import budget, charts
-from muzero_jax.run.callbacks import Callbacks
 from muzero_jax.run.interrupt import Stopped
-from muzero_jax.run.metrics import Record
+from muzero_jax.run.metrics import Callbacks, Record
 from muzero_jax.run.run import Diverged
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
