@@ -154,8 +154,8 @@ def check(config: Config, session: Session, made_with: Config) -> Path:
     if session.wandb:
         metrics.check_wandb()
     run_dir = Path(session.run_dir) if session.run_dir else run_directory.default(config)
-    if config.offline:
-        offline.check(session)
+    if config.offline and session.autotune:
+        raise ValueError("--autotune finds sizes for self-play, and --offline plays no games; leave it out")
     if session.resume:
         check_resumable(config, made_with)
         budget.check_left(config, run_dir)

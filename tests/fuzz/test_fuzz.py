@@ -182,7 +182,7 @@ ORDERS = st.sampled_from(sorted(web_server.ORDERS)).flatmap(
         st.just("POST"),
         st.just(f"/api/{order}"),
         st.just({}),
-        disturbed(edited({name: FIELDS[name] for name in web_server.ORDERS[order]})),
+        disturbed(edited({name: FIELDS[name] for name in web_server.ORDERS[order].__struct_fields__})),
     )
 )
 PATHS = ["/api/play", "/api/nothing", "/api/state", "/", "/%2e%2e/x", "/api/"]

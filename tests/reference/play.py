@@ -6,10 +6,11 @@ import jax
 import jax.numpy as jnp
 
 from muzero_jax import algorithm as algorithms
-from muzero_jax.apps.play.position import new_game
+from muzero_jax.apps.play.position import new_game, opening_of
 from muzero_jax.apps.play.thinking import Thinker
 from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.environment import make_environment
+from muzero_jax.games.own_game import load_environment
 from muzero_jax.storage import checkpoint
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.config import Config
@@ -27,6 +28,12 @@ def opening(name):
 def notation(name, kind="standard"):
     """How the moves of that game are written."""
     return make_notation(opening(name).environment, kind)
+
+
+@functools.cache
+def of_chance(name):
+    """The opening of any game, whose dice have a seed."""
+    return opening_of(load_environment(name), seed=5)
 
 
 def played(name, text):

@@ -117,8 +117,6 @@ def _answered(environment: Environment, state: EnvState, over: Array, key: Array
         "discount": after.discount,
         "total": weights.sum(),
         "lowest": weights.min(),
-    }
-    said |= {
         "changes_player": state.current_player != after.state.current_player,
         "is_joined": over | is_joined & (likelihood != 0),
     }

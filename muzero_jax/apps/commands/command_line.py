@@ -52,17 +52,3 @@ def command(script: str) -> str:
     is_near = here.exists() and file.exists() and here.samefile(file)
     start = [str(here if is_near else file)] if file.exists() else ["-m", "muzero_jax", script]
     return shlex.join([sys.executable, *start])
-
-
-def ask_command(run_dir: Path) -> str:
-    """How to ask the agent of a run what it thinks of a new game."""
-    code = (
-        f"import jax, muzero_jax; agent = muzero_jax.load({str(run_dir)!r}); "
-        "print(agent.analyse(agent.environment.init(jax.random.key(0))))"
-    )
-    return f"{shlex.quote(sys.executable)} -c {shlex.quote(code)}"
-
-
-def play_command(run_dir: Path) -> str:
-    """How to play the agent of a run."""
-    return f"{command('play')} --run {shlex.quote(str(run_dir))} --web"

@@ -145,6 +145,7 @@ def try_every_reply(a: flags.Exhaustive, mesh, load_agent) -> Answer:
 def play_tournament(a: flags.Tournament, mesh, load_agent) -> Answer:
     """Plays a round robin."""
     field = tournament.enter(a.players, load_agent)
+    say("compiling and playing the first match ...")
     result = tournament.play(
         field,
         mesh,
@@ -153,7 +154,7 @@ def play_tournament(a: flags.Tournament, mesh, load_agent) -> Answer:
         seed=a.seed,
         anchor=a.anchor,
         conditions=engine_conditions(a, field.entrants),
-        report=make_progress_report("matches played", "compiling and playing the first match ..."),
+        report=make_progress_report("matches played"),
     )
     return Answer(result, tournament.format_table(result), partial(pictures.plot_tournament, result))
 
@@ -250,21 +251,14 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def make_progress_report(what: str, first: str | None = None, interval: float = 5.0) -> Callable[[int, int], None]:
-    """`report(done, total)` that says `first` when it is first called, and then every `interval` seconds what is done.
-
-    Nothing is said about work that takes less.
-    """
-    said_at, is_new = time.monotonic(), True
+def make_progress_report(what: str, interval: float = 5.0) -> Callable[[int, int], None]:
+    """`report(done, total)`, which says at most every `interval` seconds how much of the work is done."""
+    said_at = time.monotonic()
 
     def report(done: int, total: int) -> None:
-        nonlocal said_at, is_new
-        now = time.monotonic()
-        if is_new and first:
-            say(first)
-        elif now - said_at > interval:
-            said_at = now
+        nonlocal said_at
+        if time.monotonic() - said_at > interval:
+            said_at = time.monotonic()
             say(f"{done} of {total} {what}")
-        is_new = False
 
     return report

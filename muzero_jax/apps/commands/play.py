@@ -60,7 +60,7 @@ class Arguments:
     """your side in the terminal, by name or initial (black or b, X, red); if left out, you are asked"""
     web: bool = False
     """serve a board for the browser on this machine, until Ctrl-C"""
-    port: int = 8000
+    port: Annotated[int, Meta(ge=0, le=65535)] = 8000
     """port for --web; 0: any free port"""
     tree: Path | None = None
     """SVG file to draw a search tree into"""
@@ -202,7 +202,8 @@ def draw(a: Arguments, position, thinker, moves) -> None:
         except ValueError as error:
             raise ValueError(f"--moves: {text} is move {len(position.plies) + 1}: {error}") from None
     if a.tree:
-        write_whole(a.tree, tree_picture.picture(thinker, position, moves, depth=a.depth, width=a.width).svg)
+        found = thinker.analyse(position)
+        write_whole(a.tree, tree_picture.picture(found, position, moves, depth=a.depth, width=a.width).svg)
     if a.film:
         write_whole(a.film, film.film(thinker.analyse, position, moves, a.film_pictures).svg)
     print(f"drew {a.tree or a.film}")

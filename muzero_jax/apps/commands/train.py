@@ -16,13 +16,7 @@ from typing import Any, NamedTuple
 from muzero_jax import presets
 from muzero_jax.apps import start
 from muzero_jax.apps.commands import parser, variants
-from muzero_jax.apps.commands.command_line import (
-    EXIT_INTERRUPTED,
-    EXIT_UNFINISHED,
-    ask_command,
-    command,
-    play_command,
-)
+from muzero_jax.apps.commands.command_line import EXIT_INTERRUPTED, EXIT_UNFINISHED, command
 from muzero_jax.apps.commands.parser import Given
 from muzero_jax.apps.evaluation import tables
 from muzero_jax.apps.sources import offline
@@ -195,8 +189,13 @@ def print_what_next(run_dir: Path, num_players: int) -> None:
     """Prints where the curves are, and how to play the agent, or to ask it where the game is for one."""
     if (run_dir / metrics.CURVES).exists():
         print(f"curves: {run_dir / metrics.CURVES}")
+    run = shlex.quote(str(run_dir))
     if num_players == 2:
-        print(f"play:   {play_command(run_dir)}")
+        print(f"play:   {command('play')} --run {run} --web")
         return
-    print(f"returns: {command('evaluate')} returns --run {shlex.quote(str(run_dir))}")
-    print(f"ask:    {ask_command(run_dir)}")
+    code = (
+        f"import jax, muzero_jax; agent = muzero_jax.load({str(run_dir)!r}); "
+        "print(agent.analyse(agent.environment.init(jax.random.key(0))))"
+    )
+    print(f"returns: {command('evaluate')} returns --run {run}")
+    print(f"ask:    {shlex.quote(sys.executable)} -c {shlex.quote(code)}")

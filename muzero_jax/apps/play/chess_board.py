@@ -28,7 +28,6 @@ class ChessBoard(Board):
     """A position of chess, with the own side of the person below."""
 
     def drawn(self, cell: Cell) -> Cell:
-        """The row and column in which a square is drawn."""
         return (self.height - 1 - cell[0], self.width - 1 - cell[1]) if self.seat == 1 else cell
 
     def ends(self, action: int) -> Ends | None:
@@ -43,7 +42,6 @@ class ChessBoard(Board):
         return None
 
     def grounds(self) -> list[str]:
-        """The squares, every other one in another colour."""
         odd = [self.outline(cell) for cell in self.every if sum(self.drawn(cell)) % 2]
         return [*super().grounds(), shapes.path("odd", "".join(odd))]
 
@@ -56,11 +54,9 @@ class ChessBoard(Board):
         return notes, drawn, arrows[choice][1][1] if choice in arrows else None
 
     def last(self, cell: Cell) -> str:
-        """The mark of the squares of the last move."""
         return self.patch("last", cell)
 
     def is_letter(self, text: str) -> bool:
-        """Whether a square holds something else than a piece."""
         return text.lower() not in NAMES and super().is_letter(text)
 
     def piece(self, at: Point, text: str) -> str:
@@ -71,7 +67,6 @@ class ChessBoard(Board):
         return shapes.path(f"piece {_colour(text)}", SHAPES[text.lower()], transform=place)
 
     def holds(self, text: str) -> str:
-        """What a square holds, in words."""
         return f"{_colour(text)} {NAMES[text.lower()]}" if text.lower() in NAMES else super().holds(text)
 
 

@@ -27,24 +27,18 @@ def film(analyse: Analyse, position: Position, notation: Notation, most_pictures
     A longer game than `most_pictures` moves is shown at that many of them, as evenly as may be, and its end. On a
     screen, where moves are fast, its first moves are shown as fast as they are played.
     """
-    if position.game.view.page == PIXELS:
-        shown = list(islice(_moments(analyse, position), most_pictures))
-        last = shown[-1][0].play(shown[-1][1].action) if shown else position
-        pictures = [_picture(*moment, notation) for moment in shown]
-        return animate([*pictures, board_picture.draw(last, notation, title=last.result or "")], PACE / 1000)
-    moments = list(_moments(analyse, position))
-    count = min(len(moments), max(1, most_pictures))
-    shown = [moments[index * len(moments) // count] for index in range(count)] if moments else []
+    is_screen = position.game.view.page == PIXELS
+    moments = list(islice(_moments(analyse, position), most_pictures if is_screen else MOST_MOVES))
+    count = min(len(moments), most_pictures)
+    shown = [moments[index * len(moments) // count] for index in range(count)]
     end = moments[-1][0].play(moments[-1][1].action) if moments else position
     last = board_picture.draw(end, notation, title=end.result or "to be continued")
-    return animate([*(_picture(*moment, notation) for moment in shown), last])
+    return animate([*(_picture(*moment, notation) for moment in shown), last], PACE / 1000 if is_screen else SECONDS)
 
 
 def _moments(analyse: Analyse, position: Position) -> Iterator[tuple[Position, Analysis]]:
     """Every position that a move is made in, with what the agent thinks of it."""
-    for _ in range(MOST_MOVES):
-        if position.is_over:
-            break
+    while not position.is_over:
         found = analyse(position)
         yield position, found
         position = position.play(found.action)

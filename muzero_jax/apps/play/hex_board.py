@@ -13,28 +13,22 @@ class HexBoard(Board):
 
     @property
     def bounds(self) -> tuple[Length, Length, Length, Length]:
-        """Left, top, right and bottom of everything that is drawn."""
         right, bottom = self.width + (self.height - 1) / 2 + 0.1, (self.height - 1) * ROW + 1.2
         return -1.35, -1.2, right, bottom + 0.7 * len(self.captions)
 
     def centre(self, cell: Cell) -> Point:
-        """The middle of a cell."""
         return cell[1] + cell[0] / 2, cell[0] * ROW
 
     def outline(self, cell: Cell, inset: Length = 0.0) -> str:
-        """The path around a cell, or around what lies `inset` within it."""
         return shapes.outline(shapes.hexagon(self.centre(cell), inset))
 
     def above_column(self, column: int) -> Point:
-        """Where the label of a column stands."""
         return column - 0.5, -0.92
 
     def before_row(self, row: int) -> Point:
-        """Where the label of a row stands."""
         return row / 2 - 1.02, row * ROW
 
     def grounds(self) -> list[str]:
-        """The cells, and the edges that both sides join, if they own any."""
         return [*(self._edges() if self.view.has_edges or self.page == "hex" else []), *super().grounds()]
 
     def _edges(self) -> list[str]:

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 import jax
 
 Player = TypeVar("Player")
-Clock = Callable[[], float]
 Device = Any
 """A `jax.Device`."""
 
@@ -38,8 +37,6 @@ def place(
     search: Callable[[Player], object],
     devices: Sequence[Device],
     say: Callable[[str], None],
-    *,
-    clock: Clock = time.perf_counter,
 ) -> Player:
     """Seats a player where its `search` takes least time, and makes that JAX's default device; of equals, the first.
 
@@ -55,7 +52,7 @@ def place(
     for device in devices:
         with jax.default_device(device):
             seated.append(seat(device))
-            seconds.append(median_seconds(partial(search, seated[-1]), clock))
+            seconds.append(median_seconds(partial(search, seated[-1])))
     best = seconds.index(min(seconds))
     jax.config.update("jax_default_device", devices[best])
     times = ", ".join(f"{d.platform.upper()} {1000 * s:.1f} ms" for d, s in zip(devices, seconds, strict=True))
@@ -63,12 +60,12 @@ def place(
     return seated[best]
 
 
-def median_seconds(search: Callable[[], object], clock: Clock) -> float:
+def median_seconds(search: Callable[[], object]) -> float:
     """The median time of a call, as many as TIMED_SECONDS allow."""
     search()
     times: list[float] = []
     while len(times) < 3 or sum(times) < TIMED_SECONDS:
-        start = clock()
+        start = time.perf_counter()
         search()
-        times.append(clock() - start)
+        times.append(time.perf_counter() - start)
     return statistics.median(times)

@@ -45,7 +45,6 @@ class Points(Board):
         return cell[1], reach if cell[0] == 0 else BOTTOM - reach
 
     def outline(self, cell: Cell, inset: Length = 0.0) -> str:
-        """The path around a place."""
         left, right, half = cell[1] - 0.5, cell[1] + 0.5, MIDDLE - 0.6
         top, low = (0.0, half) if cell[0] == 0 else (BOTTOM - half, BOTTOM)
         return shapes.outline([(left, top), (right, top), (right, low), (left, low)])
@@ -89,7 +88,6 @@ class Points(Board):
         return None
 
     def ends(self, action: int) -> Ends | None:
-        """Where a move of the side to move begins and ends."""
         return self._ends(self.write(action), self.position.colour_to_move)
 
     def _ends(self, text: str, side: int) -> Ends | None:
@@ -97,7 +95,6 @@ class Points(Board):
         return found and (self.place(found[1], side), self.place(found[2], side))
 
     def ground(self) -> str:
-        """The wood and the triangles."""
         parts = [shapes.box(-0.7, -0.8, COLUMNS + 0.45, BOTTOM + 1.6, "frame", 0.25)]
         parts += [shapes.box(left, 0, 6, BOTTOM, "field") for left in (-0.5, 6.5)]
         parts += [shapes.box(HOME - 0.44, top, 0.88, 4.85, "slot") for top in (0, BOTTOM - 4.85)]

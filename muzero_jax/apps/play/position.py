@@ -109,17 +109,13 @@ class Position(NamedTuple):
     @property
     def winning_cells(self) -> list[Cell]:
         """The chain or rows that decided the game; empty while it goes on, after resignation, and in most games."""
-        was_played_out = (
-            self.is_over and self.winner is not None and self.plies[-1:] and self.plies[-1].action != RESIGN
-        )
-        return self.game.winning_cells(self.squares) if was_played_out else []
+        is_played_out = self.is_over and self.winner is not None and not self._is_resigned
+        return self.game.winning_cells(self.squares) if is_played_out else []
 
     @property
     def swapped(self) -> bool:
         """Whether the last move was Hex's swap."""
-        if not self.plies:
-            return False
-        return self.plies[-1].action == make_notation(self.environment).swap
+        return bool(self.plies) and self.plies[-1].action == make_notation(self.environment).swap
 
     @property
     def result(self) -> str | None:

@@ -18,11 +18,9 @@ class Screen(Board):
 
     @property
     def bounds(self) -> tuple[Length, Length, Length, Length]:
-        """The screen with its rim."""
         return -2, -2, self.width + 1, self.height + 1
 
     def ground(self) -> str:
-        """The dark screen."""
         left, top, right, bottom = self.bounds
         return shapes.box(left, top, right - left, bottom - top, "screen", 1.0)
 
@@ -41,5 +39,4 @@ class Screen(Board):
                 column += length
 
     def cells(self) -> Iterator[str]:
-        """None to click."""
         return iter(())

@@ -16,11 +16,9 @@ class Tiles(Board):
 
     @property
     def bounds(self) -> tuple[Length, Length, Length, Length]:
-        """A rim around the tiles."""
         return -0.6, -0.6, self.width - 0.4, self.height - 0.4
 
     def ground(self) -> str:
-        """The tray and its places."""
         tray = shapes.box(-0.55, -0.55, self.width + 0.1, self.height + 0.1, "tray", 0.12)
         return tray + shapes.path("ground", "".join(self.outline(cell, 0.04) for cell in self.every))
 

@@ -100,10 +100,7 @@ class TrainedAgent:
         self._network = jax.jit(judge)
         self._thinker = make_thinker(agent, num_simulations=agent.num_simulations)
         self._shapes = jax.eval_shape(environment.init, jax.random.key(0))
-        self.environment = environment._replace(
-            init=jax.jit(environment.init),
-            move=checked,
-        )
+        self.environment = environment._replace(init=jax.jit(environment.init), move=checked)
         self.notation = make_notation(environment)
         self.num_simulations, self.name, self.iteration = agent.num_simulations, agent.name, agent.iteration
 
@@ -171,10 +168,7 @@ class TrainedAgent:
         return self._game.new(state)
 
     def _lines(self, position: Position, found: Analysis) -> tuple[Line, ...]:
-        if found.tree is None:
-            return ()
-        limits = {"width": NUM_LINES, "length": LINE_LENGTH, "most": found.most_value}
-        lines = tree_view.expected(found.tree, found.action, position, self.notation, **limits)
+        lines = tree_view.expected(found, position, self.notation, width=NUM_LINES, length=LINE_LENGTH)
         return tuple(
             Line(tuple(b.text for b in line), tuple(b.action for b in line), line[0].visits, line[0].q)
             for line in lines

@@ -13,7 +13,7 @@ from muzero_jax.apps.play.board_picture import Picture
 from muzero_jax.apps.play.drawing import signed
 from muzero_jax.apps.play.position import Position
 from muzero_jax.apps.play.shapes import Length, element, path
-from muzero_jax.apps.play.thinking import Analysis, Thinker
+from muzero_jax.apps.play.thinking import Analysis
 from muzero_jax.apps.play.tree_view import Branch
 from muzero_jax.games.notation import Notation
 
@@ -47,29 +47,15 @@ LEGEND = (
 
 
 def picture(
-    thinker: Thinker,
-    position: Position,
-    notation: Notation,
-    *,
-    depth: int = DEPTH,
-    width: int = WIDTH,
-    num_simulations: int | None = None,
-) -> Picture:
-    """Searches for the side to move and draws the tree: `depth` moves deep, `width` moves a node.
-
-    Raises ValueError if the game is over, a limit is not positive, or the agent's search keeps no tree.
-    """
-    analysis = thinker.analyse(position, num_simulations=num_simulations)
-    return of_analysis(analysis, position, notation, depth=depth, width=width)
-
-
-def of_analysis(
     analysis: Analysis, position: Position, notation: Notation, *, depth: int = DEPTH, width: int = WIDTH
 ) -> Picture:
-    """The tree of an analysis of `position`; errors as `picture`."""
+    """The tree of an analysis of `position`: `depth` moves deep, `width` moves a node.
+
+    Raises ValueError if the agent's search keeps no tree.
+    """
     if analysis.tree is None:
         raise ValueError("there is no tree to draw, because this agent's search keeps none")
-    root = tree_view.branches(analysis.tree, analysis.action, depth=depth, width=width, most=analysis.most_value)
+    root = tree_view.branches(analysis, depth=depth, width=width)
     simulations = "1 simulation" if analysis.num_simulations == 1 else f"{analysis.num_simulations} simulations"
     move = notation.write(position.state, analysis.action)
     title = f"{position.name}, move {len(position.plies) + 1}: plays {move} after {simulations}"

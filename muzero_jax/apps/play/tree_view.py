@@ -11,8 +11,9 @@ import jax
 import numpy as np
 
 from muzero_jax.apps.play.position import Position
+from muzero_jax.apps.play.thinking import Analysis
 from muzero_jax.games.notation import Notation
-from muzero_jax.search.tree import ROOT, Tree
+from muzero_jax.search.tree import ROOT
 
 NO_ACTION = -1
 """The action of the root, to which none leads."""
@@ -32,23 +33,16 @@ class Branch(NamedTuple):
     is_legal: bool = True  # False where the rules forbid the move, or one above it
 
 
-def branches(
-    tree: Tree, best: int, *, depth: int, width: int, width_below: int | None = None, most: float = 1.0
-) -> Branch:
-    """The first game's tree down to `depth` moves, with the `width` most visited moves of every node.
+def branches(found: Analysis, *, depth: int, width: int, width_below: int | None = None) -> Branch:
+    """The tree of a search down to `depth` moves, with the `width` most visited moves of every node.
 
-    Branches end where chance acts next.
+    Branches end where chance acts next. The move to play is kept and comes first if the search tried it.
 
     Args:
-      best: the move to play at the root, which is kept and comes first if the search tried it.
       width_below: as `width`, for nodes below the root; 1 gives lines instead of a tree.
-      most: the largest return that the game has.
-
-    Raises ValueError if a limit is not positive.
     """
-    for limit, value in (("depth", depth), ("width", width)):
-        if value < 1:
-            raise ValueError(f"the tree's {limit} is {value}, but must be positive")
+    tree, best, most = found.tree, found.action, found.most_value
+    assert tree is not None
     fields = jax.device_get((tree.visits, tree.q, tree.prior, tree.children, tree.value))
     visits, q, prior, children, value = (np.asarray(field)[:, 0] for field in fields)
     q, value = (np.clip(x, -most, most) for x in (q, value))  # what people read is a result of the game
@@ -88,15 +82,16 @@ def _dreamt(branch: Branch) -> Branch:
     return branch._replace(text=f"#{branch.action}", is_legal=False, children=children)
 
 
-def expected(
-    tree: Tree, best: int, position: Position, notation: Notation, *, width: int, length: int, most: float
-) -> list[list[Branch]]:
+def expected(found: Analysis, position: Position, notation: Notation, *, width: int, length: int) -> list[list[Branch]]:
     """The `width` best moves of `position`, each with the legal moves that the search expects after it.
 
-    A line has `length` moves at most, and one alone where chance may act next and the tree does not say when.
+    A line has `length` moves at most, and one alone where chance may act next and the tree does not say when. There is
+    no line where the search keeps no tree.
     """
-    is_certain = tree.is_chance is not None or position.dice is None
-    root = branches(tree, best, depth=length if is_certain else 1, width=width, width_below=1, most=most)
+    if found.tree is None:
+        return []
+    is_certain = found.tree.is_chance is not None or position.dice is None
+    root = branches(found, depth=length if is_certain else 1, width=width, width_below=1)
     return [[branch for branch in line if branch.is_legal] for line in lines(named(root, position, notation))]
 
 

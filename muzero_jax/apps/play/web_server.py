@@ -4,14 +4,14 @@ It binds 127.0.0.1, answers only to that name, takes orders only as JSON (which 
 unasked) and loads nothing from anywhere. Every mistake is status 4xx with one sentence in `error`.
 """
 
-import json
 import os
-import re
 import socket
 import threading
+from inspect import Parameter, signature
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
+import msgspec
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
@@ -26,11 +26,15 @@ from starlette.staticfiles import StaticFiles
 from muzero_jax.apps.play.web_session import WebGame
 
 HOST = "127.0.0.1"
-OWN_NAMES = re.compile(r"(127\.0\.0\.1|localhost)(:[0-9]{1,5})?", re.IGNORECASE)
+OWN_NAMES = HOST, "localhost"
 """The names that this machine may have in a Host header; a page of another site would name its own."""
 PAGE = Path(__file__).parent / "web"
 MOST_BYTES = 10_000
 """The longest order that is read; the page sends none so long."""
+MOST_SAID = 200
+"""Characters of an error, which may repeat what was asked."""
+MISTAKES = ValueError, msgspec.MsgspecError, ClientDisconnect
+"""Those of the asker."""
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -46,26 +50,23 @@ def make_app(game: WebGame) -> Starlette:
     """The application: the page at `/`, the game under `/api`, the last search's tree at `/tree.svg`."""
     lock = threading.Lock()  # the game answers one question at a time
 
-    async def ask(question: str, **fields) -> Any:
-        def answer():
-            with lock:
-                return getattr(game, question)(**fields)
+    def ask(question: str, **fields) -> Any:
+        with lock:
+            return getattr(game, question)(**fields)
 
-        return await run_in_threadpool(answer)
-
-    async def state(request: Request) -> Response:
-        return JSONResponse(await ask("state"))
+    def state(request: Request) -> Response:
+        return JSONResponse(ask("state"))
 
     async def order(request: Request) -> Response:
         name = request.path_params["order"]
         if name not in ORDERS:
-            raise HTTPException(404, f"there is no request {name[:32]}")
-        _check_headers(request)
-        fields = _fields(await request.body(), ORDERS[name])
-        return JSONResponse(await ask(name.replace("-", "_"), **fields))
+            raise HTTPException(404, f"there is no request {name}")
+        fields = msgspec.json.decode(await _body(request) or b"{}", type=ORDERS[name])
+        answer = await run_in_threadpool(ask, name.replace("-", "_"), **msgspec.structs.asdict(fields))
+        return JSONResponse(answer)
 
-    async def tree(request: Request) -> Response:
-        return Response(await ask("tree"), headers=PICTURE_HEADERS, media_type="image/svg+xml")
+    def tree(request: Request) -> Response:
+        return Response(ask("tree"), headers=PICTURE_HEADERS, media_type="image/svg+xml")
 
     app = Starlette(
         routes=[
@@ -75,21 +76,25 @@ def make_app(game: WebGame) -> Starlette:
             Mount("/", StaticFiles(directory=PAGE, html=True)),
         ],
         middleware=[Middleware(BaseHTTPMiddleware, dispatch=_keep_to_itself)],
-        exception_handlers={kind: _refuse for kind in (HTTPException, ValueError, ClientDisconnect, Exception)},
+        exception_handlers={kind: _refuse for kind in (HTTPException, *MISTAKES, Exception)},
     )
     app.router.redirect_slashes = False  # an address with a slash too many is a mistake like any other
     return app
 
 
-ORDERS: dict[str, dict[str, type]] = {
-    "play": {"move": str, "ply": int, "seat": int},
-    "agent-move": {"num_simulations": int, "ply": int, "seat": int},
-    "analysis": {"num_simulations": int, "ply": int, "seat": int, "overlay": str},
-    "undo": {"colour": int, "seat": int},
-    "new": {"seat": int},
-    "look": {"seat": int},
-}
-"""The orders that may be posted under `/api`, with their fields; `WebGame`'s methods of that name."""
+def _order(name: str) -> type[msgspec.Struct]:
+    """The JSON of an order: an object of the parameters that `WebGame`'s method of that name has."""
+    method = getattr(WebGame, name.replace("-", "_"))
+    kinds, (_, *parameters) = get_type_hints(method), signature(method).parameters.values()
+    fields = [
+        (each.name, kinds[each.name], msgspec.NODEFAULT if each.default is Parameter.empty else each.default)
+        for each in parameters
+    ]
+    return msgspec.defstruct(name, fields, forbid_unknown_fields=True)
+
+
+ORDERS = {name: _order(name) for name in ("play", "agent-move", "analysis", "undo", "new", "look")}
+"""The orders that may be posted under `/api`."""
 
 
 def listen(port: int) -> socket.socket:
@@ -97,8 +102,6 @@ def listen(port: int) -> socket.socket:
 
     Port 0 takes any that is free. Raises ValueError if the port is not to be had.
     """
-    if not 0 <= port <= 65535:
-        raise ValueError(f"--port is {port}, but must be from 0 to 65535")
     try:
         return socket.create_server((HOST, port))
     except OSError as error:
@@ -113,7 +116,7 @@ def make_server(game: WebGame) -> uvicorn.Server:
 
 
 async def _keep_to_itself(request: Request, answer: RequestResponseEndpoint) -> Response:
-    if OWN_NAMES.fullmatch(request.headers.get("host", "")):
+    if request.headers.get("host", "").partition(":")[0] in OWN_NAMES:
         response = await answer(request)
     else:
         response = await _refuse(request, HTTPException(400, "this page answers to 127.0.0.1 and localhost only"))
@@ -126,41 +129,20 @@ async def _refuse(request: Request, mistake: Exception) -> Response:
     """One sentence in `error`: 400, or the mistake's own status, or 500 for what is no mistake of the asker's."""
     if isinstance(mistake, HTTPException):
         status, text = mistake.status_code, mistake.detail
-    elif isinstance(mistake, (ValueError, ClientDisconnect)):
+    elif isinstance(mistake, MISTAKES):
         status, text = 400, str(mistake)
     else:
         status, text = 500, "the server failed; its terminal says why"
-    sayable = text.encode("utf-8", "replace").decode()  # JSON can hold half of a surrogate pair; UTF-8 cannot
-    return JSONResponse({"error": sayable}, status, headers=getattr(mistake, "headers", None))
+    return JSONResponse({"error": text[:MOST_SAID]}, status, headers=getattr(mistake, "headers", None))
 
 
-def _check_headers(request: Request) -> None:
-    """Raises HTTPException or ValueError unless an order is JSON of a stated length that is not too long."""
+async def _body(request: Request) -> bytes:
+    """An order's JSON; raises HTTPException or ValueError for what is not said to be JSON, or is too long."""
     if request.headers.get("content-type", "").split(";")[0].strip() != "application/json":
         raise HTTPException(415, "a request must be application/json")
-    length = request.headers.get("content-length", "0")
-    if "transfer-encoding" in request.headers or not re.fullmatch("[0-9]+", length):
-        raise ValueError(f"a request must have a Content-Length of at most {MOST_BYTES}")
-    if len(length) > len(str(MOST_BYTES)) or int(length) > MOST_BYTES:
-        raise ValueError(f"a request may have at most {MOST_BYTES} bytes")
-
-
-def _fields(body: bytes, allowed: dict[str, type]) -> dict[str, Any]:
-    """An order's fields, checked for their types; null counts as left out. Raises ValueError for anything else."""
-    try:
-        fields = json.loads(body or b"{}")
-    except (ValueError, RecursionError):
-        fields = None
-    if not isinstance(fields, dict):
-        raise ValueError("a request must be a JSON object")
-    fields = {name: value for name, value in fields.items() if value is not None}
-    for name, value in fields.items():
-        if name not in allowed:
-            raise ValueError(f"there is no field {name[:32]}")
-        if type(value) is not allowed[name]:
-            raise ValueError(f"{name} must be {'text' if allowed[name] is str else 'a whole number'}")
-        if name in ("seat", "colour") and value not in (0, 1):
-            raise ValueError(f"{name} must be 0 or 1")
-    if "move" in allowed and "move" not in fields:
-        raise ValueError("a move is missing")
-    return fields
+    body = b""
+    async for part in request.stream():
+        body += part
+        if len(body) > MOST_BYTES:
+            raise ValueError(f"a request may have at most {MOST_BYTES} bytes")
+    return body

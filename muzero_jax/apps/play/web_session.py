@@ -5,7 +5,7 @@ has changed since (a second tab, a slow answer) is refused instead of played. Th
 agent's: it asks for the agent's moves, so people, agents or both can play. Boards and sentences are made here.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -26,7 +26,9 @@ MOST_SIMULATIONS = 4096
 NUM_LINES, LINE_LENGTH = 4, 6
 DIRECTIONS = ("left", "up", "right", "down")
 """Moves that the arrow keys play, where a game has moves of these names."""
-OVERLAYS = ("policy", "values", "prior")
+Seat = Literal[0, 1]
+Shown = Literal["policy", "values", "prior"]
+"""What is drawn over the board: shares of the search, its values, or the network's shares."""
 
 
 class WebGame:
@@ -41,7 +43,7 @@ class WebGame:
         self._remembered: tuple[Any, Analysis] | None = None  # the last analysis, and of what
         self._values: dict[int, float] = {}  # of positions that were analysed, by ply
 
-    def state(self, seat: int | None = None) -> dict[str, Any]:
+    def state(self, seat: Seat | None = None) -> dict[str, Any]:
         """The board, the moves that clicks on it name, whose turn it is, what is legal and what was played."""
         position, game, view = self.position, self.position.game, self.position.game.view
         board, usual = board_of(position, self.notation, seat=seat), self.thinker.num_simulations
@@ -71,7 +73,6 @@ class WebGame:
             "pace": PACE if view.page == PIXELS else None,  # milliseconds a move; the game does not wait for a person
             "in_turns": position.environment.discount is not None,
             "num_players": position.environment.num_players,
-            "total": position.total,
             "status": self._status(),
             "swapped": position.swapped,
             "result": position.result,
@@ -82,7 +83,7 @@ class WebGame:
 
     look = state
 
-    def play(self, move: str, ply: int | None = None, seat: int | None = None) -> dict[str, Any]:
+    def play(self, move: str, ply: int | None = None, seat: Seat | None = None) -> dict[str, Any]:
         """A person's move, in the game's notation; ValueError says in one sentence why not."""
         self._expect(ply)
         action = self._read(move)
@@ -91,19 +92,19 @@ class WebGame:
         return self._go_to(self.position.play(action), seat)
 
     def agent_move(
-        self, num_simulations: int | None = None, ply: int | None = None, seat: int | None = None
+        self, num_simulations: int | None = None, ply: int | None = None, seat: Seat | None = None
     ) -> dict[str, Any]:
         """The agent's move for the side to move."""
         self._expect(ply)
         return self._go_to(self.position.play(self._think(num_simulations).action), seat)
 
-    def undo(self, colour: int | None = None, seat: int | None = None) -> dict[str, Any]:
+    def undo(self, colour: Seat | None = None, seat: Seat | None = None) -> dict[str, Any]:
         """Takes moves back until `colour` is to choose again; one move where it is None."""
         position = self.position.undo(colour)
         self._values = {ply: value for ply, value in self._values.items() if ply <= len(position.plies)}
         return self._go_to(position, seat)
 
-    def new(self, seat: int | None = None) -> dict[str, Any]:
+    def new(self, seat: Seat | None = None) -> dict[str, Any]:
         """Starts again; in a game with dice the same moves may then lead elsewhere."""
         self._remembered = None
         self._values.clear()
@@ -113,17 +114,11 @@ class WebGame:
         self,
         num_simulations: int | None = None,
         ply: int | None = None,
-        seat: int | None = None,
-        overlay: str = OVERLAYS[0],
+        seat: Seat | None = None,
+        overlay: Shown = "policy",
     ) -> dict[str, Any]:
-        """The agent's analysis of the position: shares of moves, values for the side to move, the best lines.
-
-        Args:
-          overlay: which of `OVERLAYS` is drawn over the board and written on the buttons.
-        """
+        """The agent's analysis of the position: shares of moves, values for the side to move, the best lines."""
         self._expect(ply)
-        if overlay not in OVERLAYS:
-            raise ValueError(f"overlay must be one of {', '.join(OVERLAYS)}")
         found = self._think(num_simulations)
         numbers, choice = self._numbers(found), self._same(found.action)
         of_values = overlays.of_values(numbers["values"], choice, self._largest_shown)
@@ -148,11 +143,11 @@ class WebGame:
         """The tree of the last analysis as SVG; ValueError if the position has none."""
         if self._remembered is None or self._remembered[0][0] != self._played():
             raise ValueError("this position has no search to draw yet: show an overlay first")
-        return tree_picture.of_analysis(self._remembered[1], self.position, self.notation).svg
+        return tree_picture.picture(self._remembered[1], self.position, self.notation).svg
 
     # --- moves --------------------------------------------------------------------------------------------------------
 
-    def _go_to(self, position: Position, seat: int | None) -> dict[str, Any]:
+    def _go_to(self, position: Position, seat: Seat | None) -> dict[str, Any]:
         self.position = position
         return self.state(seat)
 
@@ -172,7 +167,7 @@ class WebGame:
     def _read(self, move: str) -> int:
         self._expect_more()
         if not self._is_word(move):
-            raise ValueError(f"there is no move {move[:16]}")
+            raise ValueError(f"there is no move {move}")
         action = self.notation.read(self.position.state, move)
         if not self.position.legal_action_mask()[action]:
             raise ValueError(f"the rules do not allow {move} here")
@@ -206,23 +201,21 @@ class WebGame:
 
     def _numbers(self, found: Analysis) -> dict[str, dict[int, float]]:
         """Both policies over the legal moves, of which those that are alike are one, and values of the moves tried."""
-        numbers: dict[str, dict[int, float]] = {kind: {} for kind in OVERLAYS}
+        numbers: dict[str, dict[int, float]] = {"policy": {}, "values": {}, "prior": {}}
         for action in self.position.legal_actions():
             for shares, policy in ((numbers["policy"], found.policy), (numbers["prior"], found.prior)):
                 shares[self._same(action)] = shares.get(self._same(action), 0.0) + float(policy[action])
         if found.tree is not None:
-            width = self.position.environment.num_actions
-            root = tree_view.branches(found.tree, found.action, most=found.most_value, depth=1, width=width)
+            root = tree_view.branches(found, depth=1, width=self.position.environment.num_actions)
             numbers["values"] = {self._same(branch.action): branch.q for branch in root.children}
         return numbers
 
     def _lines(self, found: Analysis) -> list[dict[str, Any]]:
         """How the game may go on, the best line first; without a tree the move alone."""
-        if found.tree is None:
-            return [{"moves": [self._write(found.action)], "visits": None, "value": None}]
-        limits = {"width": NUM_LINES, "length": LINE_LENGTH, "most": found.most_value}
-        lines = tree_view.expected(found.tree, found.action, self.position, self.notation, **limits)
-        return [{"moves": [m.text for m in ms], "visits": ms[0].visits, "value": signed(ms[0].q)} for ms in lines]
+        lines = tree_view.expected(found, self.position, self.notation, width=NUM_LINES, length=LINE_LENGTH)
+        alone = {"moves": [self._write(found.action)], "visits": None, "value": None}
+        shown = ({"moves": [m.text for m in ms], "visits": ms[0].visits, "value": signed(ms[0].q)} for ms in lines)
+        return list(shown) or [alone]
 
     @property
     def _largest(self) -> float | None:

@@ -16,7 +16,6 @@ import numpy as np
 from muzero_jax.apps.sources import stored_games
 from muzero_jax.games.game_files import read_games
 from muzero_jax.own.files import from_home
-from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import describe_replay, restore_replay
 from muzero_jax.storage.config import Config
@@ -45,12 +44,6 @@ def fit_to_source(config: Config, num_devices: int) -> Config:
     check_fields(config)
     source = _path(config)
     return _as_run(config, source) if holds_run(source) else _as_games(config, source, num_devices)
-
-
-def check(session: Session) -> None:
-    """Raises ValueError if a session cannot learn offline as its flags say."""
-    if session.autotune:
-        raise ValueError("--autotune finds sizes for self-play, and --offline plays no games; leave it out")
 
 
 def open_source(config: Config, environment: Environment, say: Callable[[str], None]) -> Fill:

@@ -131,6 +131,7 @@ MISTAKES = {
     "evaluate compare RUN": "no scores of",
     "evaluate compare TOLD/seed0 --plot a.txt": "must end in .png",
     "play --run RUN --time-per-move 0": "--time-per-move",
+    "play --run RUN --web --port 70000": "--port is 70000",
     "play --run RUN --colour green": "--colour",
     "play --run RUN --board-size 5": "leave the board size out",
     "play --run RUN/nothing": "config.json",

@@ -17,11 +17,9 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from muzero_jax.apps.play import web_server
-from muzero_jax.apps.play.position import opening_of
 from muzero_jax.apps.play.web_session import WebGame
 from muzero_jax.games.catalogue import make_notation
-from muzero_jax.games.own_game import load_environment
-from tests.reference.play import fake_thinker, notation, opening
+from tests.reference.play import fake_thinker, of_chance, opening
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 CHROMEDRIVER = shutil.which("chromedriver")
@@ -40,9 +38,9 @@ class Site(NamedTuple):
 
 
 @contextlib.contextmanager
-def serving(position, moves, favourite=4):
+def serving(position, favourite=4):
     """The site of a game against an agent that likes an action, for as long as the block lasts."""
-    game = WebGame(position, fake_thinker(favourite=favourite), moves)
+    game = WebGame(position, fake_thinker(favourite=favourite), make_notation(position.environment))
     listener = web_server.listen(0)
     server = web_server.make_server(game)
     thread = threading.Thread(target=functools.partial(server.run, sockets=[listener]))
@@ -56,11 +54,7 @@ def serving(position, moves, favourite=4):
 
 
 def served(name):
-    return serving(opening(name), notation(name))
-
-
-def of_environment(environment, favourite):
-    return serving(opening_of(environment, seed=5), make_notation(environment), favourite)
+    return serving(opening(name))
 
 
 class Page:
@@ -203,7 +197,7 @@ def test_a_chess_move_is_two_clicks_and_a_promotion_a_button(page):
 
 
 def test_a_move_of_ones_own_game_that_no_click_names_has_a_button(page):
-    with of_environment(load_environment("examples/pig.py"), favourite=1) as site:
+    with serving(of_chance("examples/pig.py"), favourite=1) as site:
         page.open(site)
         name = site.game.state()["buttons"][-1]
         page.press(f'#actions [data-move="{name}"]')
@@ -212,7 +206,7 @@ def test_a_move_of_ones_own_game_that_no_click_names_has_a_button(page):
 
 
 def test_2048_by_arrow_keys_with_a_hint_and_watched(page):
-    with of_environment(load_environment("2048"), favourite=1) as site:
+    with serving(of_chance("2048"), favourite=1) as site:
         site.game.thinker.most_value = 100_000.0  # the preset's
         page.open(site)
         assert page.text("status") == "0 points, 0 moves" and page.count(".tile") == 2
@@ -229,7 +223,7 @@ def test_2048_by_arrow_keys_with_a_hint_and_watched(page):
 
 
 def test_backgammon_by_clicks_a_checker_then_a_target_and_the_agent_plays_its_whole_turn(page):
-    with of_environment(load_environment("backgammon"), favourite=4) as site:
+    with serving(of_chance("backgammon"), favourite=4) as site:
         page.open(site)
         page.hurry()
         assert page.count("circle.stone") == 30 and page.count(".die") == 2 and page.text("status") == "X to move"

@@ -1,26 +1,23 @@
 """Pictures as people see them: boards with what an overlay writes and what a click names, films, search trees."""
 
-import functools
 import re
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from muzero_jax.apps.play import board_picture, boards, film, overlay, shapes, tree_picture, tree_view
+from muzero_jax.apps.play import board_picture, boards, drawing, film, overlay, shapes, tree_picture, tree_view
 from muzero_jax.apps.play.position import opening_of
 from muzero_jax.apps.play.thinking import Analysis
 from muzero_jax.games.catalogue import make_notation
-from muzero_jax.games.environment import environment_of
-from muzero_jax.games.own_game import load_environment
+from muzero_jax.games.environment import environment_of, make_environment
+from muzero_jax.games.game import Game
+from muzero_jax.games.view import PIXELS, View
 from muzero_jax.search.tree import Tree
 from tests.reference.drop import DROP
-from tests.reference.play import fake_thinker, notation, opening, played
-
-# --- boards -----------------------------------------------------------------------------------------------------------
+from tests.reference.play import notation, of_chance, opening, played
 
 SVG = "{http://www.w3.org/2000/svg}"
-of_chance = functools.cache(lambda name: opening_of(load_environment(name), seed=5))
 
 
 def moves_of(position):
@@ -155,6 +152,53 @@ def test_a_long_game_is_shown_at_as_many_moves_as_asked(monkeypatch):
     assert len(points) == 5 and points[0] == 0 and points == sorted(points)
 
 
+# --- a screen of pixels -----------------------------------------------------------------------------------------------
+
+ROWS = ["##.+", "..##", "+...", "#..#"]
+
+
+@pytest.fixture(scope="module")
+def screen():
+    view = View(lambda state: [list(row) for row in ROWS], page=PIXELS)
+    environment = make_environment("minatar-breakout")
+    return opening_of(environment._replace(game=Game("screen", "Screen", view=view)))
+
+
+def test_neighbours_in_a_row_are_one_bar_and_nothing_can_be_clicked(screen):
+    drawn = board(screen)
+    paths = dict(re.findall(r'<path class="(\w+)" d="([^"]*)"/>', drawn.above()))
+    assert re.findall(r"M(-?\d+) (-?\d+)h(\d+)", paths["lit"]) == [
+        ("-20", "-20", "80"),
+        ("60", "20", "80"),
+        ("-20", "100", "40"),
+        ("100", "100", "40"),
+    ]
+    assert re.findall(r"M(-?\d+) (-?\d+)h(\d+)", paths["fading"]) == [("100", "-20", "40"), ("-20", "60", "40")]
+    assert "data-cell" not in boards.svg(drawn) and drawn.num_clicks == 0
+
+
+def test_the_terminal_shows_two_rows_in_each_line(screen):
+    lines = drawing.draw(screen, moves_of(screen))
+    assert drawing.plain(lines) == "▀▀▄█\n█  ▄"
+
+
+def test_a_film_of_a_screen_shows_every_move_as_fast_as_it_is_played(screen):
+    policy = np.array([1.0, 0.0, 0.0])
+    found = Analysis(0, policy, 0.5, policy, 0.5, 8, 0.1)
+    made = film.film(lambda position: found, screen, moves_of(screen), most_pictures=5)
+    assert made.svg.count('class="moment"') == 6, "and where it ended"
+    delays = [float(delay) for delay in re.findall(r"animation-delay:(-?[\d.]+)s", made.svg)]
+    assert np.diff(delays[1:]) == pytest.approx(1 / 15, abs=2e-4), "no moment without a picture, which would flicker"
+
+
+def test_the_line_of_values_ends_at_the_ply_that_is_shown_and_keeps_zero_in_sight():
+    assert overlay.history({4: 0.5}, 4) == ""
+    line = overlay.history({2: 1.0, 3: 3.0, 4: -1.0, 9: 7.0}, 4)
+    (points,) = re.findall(r'class="values" d="M([^"]*)"', line)
+    assert [tuple(map(float, point.split())) for point in points.split("L")] == [(0, 3), (20, 0), (40, 6)]
+    assert "from -1.00 to +3.00" in line and 'd="M0 4.5L40 4.5"' in line
+
+
 # --- search trees -----------------------------------------------------------------------------------------------------
 
 NUM_ACTIONS = 9
@@ -187,6 +231,11 @@ def hand_made_tree():
     )
 
 
+def analysis(tree, action=4):
+    policy = np.full(NUM_ACTIONS, 1 / 9)
+    return Analysis(action, policy, 0.25, policy, 0.0, 10, 0.1, tree)
+
+
 def new():
     return opening("tic_tac_toe"), notation("tic_tac_toe")
 
@@ -197,7 +246,7 @@ def outline(branch):
 
 
 def whole(best=4, depth=9, width=9, **limits):
-    return tree_view.branches(hand_made_tree(), best, depth=depth, width=width, **limits)
+    return tree_view.branches(analysis(hand_made_tree(), best), depth=depth, width=width, **limits)
 
 
 def test_a_trees_branches_come_with_their_numbers_the_most_visited_first():
@@ -205,7 +254,7 @@ def test_a_trees_branches_come_with_their_numbers_the_most_visited_first():
     assert outline(root) == (-1, 10, [(4, 6, [(0, 3, []), (4, 2, [(1, 1, [])])]), (0, 3, [(1, 1, [])]), (8, 1, [])])
     assert (root.q, root.children[1].q, root.children[1].prior) == (0.375, -0.25, 0.4)
     tree = hand_made_tree()
-    root = tree_view.branches(tree._replace(q=tree.q * 8, value=tree.value * 8), 4, depth=9, width=9)
+    root = tree_view.branches(analysis(tree._replace(q=tree.q * 8, value=tree.value * 8)), depth=9, width=9)
     assert (root.q, [child.q for child in root.children]) == (1.0, [1.0, -1.0, 0.0]), "no more than a win"
 
 
@@ -223,20 +272,15 @@ def test_moves_are_named_as_players_write_them_and_forbidden_ones_are_marked():
     assert [child.is_legal for child in best.children] == [True, False] and not best.children[1].children[0].is_legal
 
 
-def analysis(tree):
-    policy = np.full(NUM_ACTIONS, 1 / 9)
-    return Analysis(4, policy, 0.25, policy, 0.0, 10, 0.1, tree)
-
-
 def test_the_picture_has_a_box_a_move_and_the_board_that_was_searched():
-    picture = tree_picture.of_analysis(analysis(hand_made_tree()), *new())
+    picture = tree_picture.picture(analysis(hand_made_tree()), *new())
     written = ["".join(text.itertext()) for text in ElementTree.fromstring(picture.svg).iter(SVG + "text")]
     assert "plays b2 after 10 simulations, value +0.25" in written[0]
     for text in ("root", "b2", "N 6", "Q +0.50P 30%", "Q -0.25P 40%", "#4", "11%"):
         assert text in written, text
     assert len(elements(picture.svg, "box best")) == 3  # the root, b2, a1
     assert len(elements(picture.svg, "box dreamt")) == 2
-    small = tree_picture.of_analysis(analysis(hand_made_tree()), *new(), depth=1, width=1).svg
+    small = tree_picture.picture(analysis(hand_made_tree()), *new(), depth=1, width=1).svg
     assert len(elements(small, "box")) == 2 and "+2" in small
     with pytest.raises(ValueError, match="search keeps none"):
-        tree_picture.picture(fake_thinker(), *new())
+        tree_picture.picture(analysis(None), *new())

@@ -1,5 +1,7 @@
 """A game in progress: colours, swap, positions built from stones, undo, results."""
 
+from types import SimpleNamespace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -190,29 +192,22 @@ def test_a_search_of_ones_own_plays_with_the_simulation_counts_that_it_has():
     assert thinker.analyse(position, num_simulations=64).num_simulations == 4
 
 
-# --- where an agent plays: two CPU devices stand for an accelerator and the CPU beside it, and the clock is ours ------
-
-
-class Watch:
-    """A clock that goes on by what a search takes on the default device, ten times that where it compiles."""
-
-    def __init__(self, *seconds):
-        self.now, self._seconds, self.searches = 0.0, dict(zip(jax.devices(), seconds, strict=True)), []
-
-    def __call__(self):
-        return self.now
-
-    def search(self, player):
-        device = jnp.zeros(()).device
-        self.now += self._seconds[device] * (1 if device in self.searches else 10)
-        self.searches.append(device)
+# --- where an agent plays ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("seconds, fastest", [((0.03, 0.01), 1), ((0.01, 0.03), 0)])
-def test_an_agent_plays_where_a_search_takes_least_and_the_line_says_why(seconds, fastest):
-    watch, said = Watch(*seconds), []
+def test_an_agent_plays_where_a_search_takes_least_and_the_line_says_why(monkeypatch, seconds, fastest):
+    """Two CPU devices stand for an accelerator and the CPU beside it. A first search compiles: ten times as long."""
+    now, searched, said = [0.0], [], []
+    monkeypatch.setattr(placement, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+
+    def search(player):
+        device = jnp.zeros(()).device
+        now[0] += seconds[device.id] * (1 if device in searched else 10)
+        searched.append(device)
+
     try:
-        player = placement.place(lambda device: device.id, watch.search, jax.devices(), said.append, clock=watch)
+        player = placement.place(lambda device: device.id, search, jax.devices(), said.append)
         assert player == fastest and jnp.zeros(()).device == jax.devices()[fastest]
     finally:
         jax.config.update("jax_default_device", None)

@@ -1,6 +1,5 @@
 """Play in the terminal, line by line through a pipe, and in a notebook, by clicks and typed moves."""
 
-import functools
 import io
 import subprocess
 import sys
@@ -12,10 +11,9 @@ from rich.console import Console
 from muzero_jax.apps.commands import play
 from muzero_jax.apps.play import board_picture, notebook, solo, terminal
 from muzero_jax.apps.play.notebook import NotebookGame
-from muzero_jax.apps.play.position import BLACK, WHITE, opening_of
+from muzero_jax.apps.play.position import BLACK, WHITE
 from muzero_jax.games.catalogue import make_notation
-from muzero_jax.games.environment import make_environment
-from tests.reference.play import fake_thinker, notation, opening
+from tests.reference.play import fake_thinker, notation, of_chance, opening
 
 # --- the terminal -----------------------------------------------------------------------------------------------------
 
@@ -72,8 +70,6 @@ def test_mistakes_are_said_and_the_game_goes_on():
 
 
 # --- a single-player game, and dice ---------------------------------------------------------------------------------
-
-of_chance = functools.cache(lambda name: opening_of(make_environment(name), seed=5))
 
 
 def test_a_person_plays_2048_by_keys_and_by_words_asks_and_watches():

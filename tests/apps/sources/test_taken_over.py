@@ -14,7 +14,6 @@ import pytest
 
 from muzero_jax import algorithm as algorithms
 from muzero_jax.apps import start
-from muzero_jax.apps.evaluation.arena import Arena
 from muzero_jax.apps.sources import offline, warm_start
 from muzero_jax.apps.start import Ready
 from muzero_jax.run import metrics, program
@@ -26,7 +25,7 @@ from muzero_jax.storage.validation import validate
 from tests.reference import tiny_run
 from tests.reference.programs import compiled_before
 from tests.reference.tiny_run import CONFIG, assert_same, on_host
-from tests.run.conftest import DRAWN
+from tests.run.conftest import draw_matches
 
 # --- games: `--offline` -----------------------------------------------------------------------------------------------
 
@@ -173,8 +172,7 @@ def test_games_lie_in_the_buffer_of_a_run_where_its_program_wants_them(games):
 @pytest.fixture
 def train(monkeypatch, tmp_path, source):
     """Runs `start.train` in `tmp_path/name` from a copy of the source, with programs that are compiled already."""
-    monkeypatch.setattr(Arena, "play", lambda *arguments, **keywords: DRAWN)
-    monkeypatch.setattr(Arena, "compile", lambda *arguments, **keywords: None)
+    draw_matches(monkeypatch)
     monkeypatch.setattr(program, "make_init", lambda *arguments: tiny_run.make_init())
 
     def make_chunk(algorithm, mesh, *, plays):
