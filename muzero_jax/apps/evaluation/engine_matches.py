@@ -6,12 +6,12 @@ device plays.
 """
 
 import queue
-import threading
+import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -25,7 +25,6 @@ from muzero_jax.apps.evaluation.arena import Report, ShardedMatch, Summary, sile
 from muzero_jax.apps.evaluation.engine_games import Arbiter, EngineSeat, PlayedGame, PlayerSeat, Seat, record
 from muzero_jax.apps.evaluation.matches import MatchResult
 from muzero_jax.apps.evaluation.players import Entrant
-from muzero_jax.games.catalogue import check_for_two
 from muzero_jax.own.files import explained, write_whole
 from muzero_jax.run.interrupt import answered
 from muzero_jax.types import Environment, EnvState, Params
@@ -71,7 +70,6 @@ class EngineMatch:
         opening_plies: int,
         conditions: Conditions,
     ):
-        check_for_two(environment, "a match needs")
         self._environment, self._entrants, self._conditions = environment, (a, b), conditions
         self._num_openings, self._opening_plies = -(-num_games // 2), opening_plies
         self._arbiter = Arbiter(environment)
@@ -88,7 +86,8 @@ class EngineMatch:
         """
         running: list[Engine] = []
         try:
-            with _stopped_by_signals(), _ended(running):
+            # SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does, so that no process is left behind.
+            with answered(signal.default_int_handler), _ended(running):
                 self._play(self._tables((params_a, params_b), running), key, report)
         except ValueError as error:
             raise ValueError(f"{error}; {self._standing()}" if self._is_finished.any() else str(error)) from error
@@ -200,13 +199,3 @@ def _ended(running: list[Engine]) -> Iterator[None]:
     finally:
         for engine in running:
             engine.process.close(politely=is_over)
-
-
-def _stopped_by_signals() -> AbstractContextManager[None]:
-    """SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does, so that no process is left behind."""
-
-    def stop(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    is_main = threading.current_thread() is threading.main_thread()
-    return answered(stop) if is_main else nullcontext()

@@ -72,8 +72,7 @@ def _openings(agent: Agent, say: Say) -> Iterator[Finding]:
         say("searching the opening moves ...")
         judged = openings.judge(searched.values(agent.params))
         share, solved = openings.share_right(judged), judged["solved"]
-        low, high = wilson_interval(share, solved)
-        yield Finding("exact play", "opening-value accuracy", share, low, high, solved)
+        yield Finding("exact play", "opening-value accuracy", share, *wilson_interval(share, solved), solved)
 
 
 def _equity(agent: Agent, positions: int, seed: int, say: Say) -> Iterator[Finding]:

@@ -15,7 +15,6 @@ import numpy as np
 from jax import Array
 
 from muzero_jax import agent as agents
-from muzero_jax.apps.engines import engines
 from muzero_jax.apps.evaluation import players, positions
 from muzero_jax.apps.evaluation.arena import Report, silent
 from muzero_jax.apps.evaluation.batches import in_keyed_batches
@@ -26,7 +25,7 @@ from muzero_jax.apps.evaluation.player import random_player
 from muzero_jax.apps.evaluation.players import Agent, LoadAgent, PlayerSpec
 from muzero_jax.apps.evaluation.tables import align, fields, percent, percent_interval
 from muzero_jax.games.catalogue import check_for_two, game_of
-from muzero_jax.types import Environment, EnvState, Params, SearchFn, SearchOutput
+from muzero_jax.types import EnvState, Params
 
 BUDGETS = (16, 64, 256)
 """Simulations a move by default."""
@@ -39,7 +38,8 @@ class Candidate(NamedTuple):
 
     name: str
     params: Params
-    search: SearchFn  # of whose output the action is read, and the value unless it is None
+    answer: Callable[[Params, Array, EnvState], tuple[Array, Array | None]]
+    """(params, key, states [B, ...]) -> actions [B], and the values for the player to move [B], or None: no opinion"""
 
 
 class Solved(NamedTuple):
@@ -96,7 +96,7 @@ def examine(
     scores = [score_random(solved)]
     for candidate in candidates:
         say(f"compiling and judging: {candidate.name} ...")
-        answer = jax.jit(partial(_answer, agent.environment, candidate))
+        answer = jax.jit(partial(candidate.answer, candidate.params))
         action, value = in_keyed_batches(answer, seed, solved.states)
         scores.append(score_player(candidate.name, action, value, solved))
     return describe(solved) | {"scores": scores}
@@ -144,19 +144,20 @@ def agent_candidates(agent: Agent, budgets: tuple[int, ...]) -> list[Candidate]:
     """The run's policy head by itself, then its search without noise at each budget."""
     searches = {"policy head": agents.policy_head(agent.model)}
     searches |= {f"{budget} simulations": agent.search(budget) for budget in budgets}
-    return [Candidate(name, agent.params, search) for name, search in searches.items()]
+
+    def answer(search, params, key, states):
+        found = search(params, key, agent.environment.roots(states))
+        return found.action, found.value
+
+    return [Candidate(name, agent.params, partial(answer, search)) for name, search in searches.items()]
 
 
 def named_candidate(spec: PlayerSpec, agent: Agent, load_agent: LoadAgent = agents.load_agent) -> Candidate:
     """A player by name, as in `players.load`, without an opinion of a position's value."""
     if spec.engine is not None:  # before positions are solved for it
-        raise engines.refusal(spec.engine)
+        raise ValueError(f"{spec.engine.name} is another program, which plays only matches and tournaments")
     name, player, params, *_ = players.load(spec, agent, load_agent)
-
-    def search(params, key, position):
-        return SearchOutput(player.act(params, key, position.state), None, None)  # type: ignore
-
-    return Candidate(name if spec.run else player.name, params, search)
+    return Candidate(name if spec.run else player.name, params, lambda *asked: (player.act(*asked), None))
 
 
 def describe(solved: Solved) -> Score:
@@ -212,9 +213,3 @@ def _rates(keeps: np.ndarray, loses: np.ndarray, solved: Solved) -> dict[str, tu
         "loses_win_rate": (loses, can_win_and_err),
     }
     return {n: (float(x[at].mean()) if at.any() else None, int(at.sum())) for n, (x, at) in parts.items()}
-
-
-def _answer(environment: Environment, candidate: Candidate, key: Array, states: EnvState) -> tuple[Array, Array | None]:
-    """(actions [B], values for the player to move [B], or None if the candidate estimates none)."""
-    found = candidate.search(candidate.params, key, environment.roots(states))
-    return found.action, found.value

@@ -152,7 +152,7 @@ def entrants():
     name = f"gnubg:{REAL or sys.executable} -t -q"
     spec = engines.parse(name)
     ours = Entrant("random", random_player(environment()), None, "random")
-    return Entrant(name, players.absent_player(spec), None, spec, spec), ours
+    return players.program(spec), ours
 
 
 @pytest.mark.slow
