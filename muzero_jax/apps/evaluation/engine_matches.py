@@ -9,7 +9,7 @@ import queue
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +19,6 @@ from jax import Array
 from jax.sharding import Mesh
 
 from muzero_jax.apps.engines import engines
-from muzero_jax.apps.engines.engine import Engine
 from muzero_jax.apps.evaluation import matches
 from muzero_jax.apps.evaluation.arena import Report, ShardedMatch, Summary, silent
 from muzero_jax.apps.evaluation.engine_games import Arbiter, EngineSeat, PlayedGame, PlayerSeat, Seat, record
@@ -78,40 +77,40 @@ class EngineMatch:
         self._stochastic = matches.is_stochastic(environment, a.player, b.player)
         self._result = MatchResult(*np.zeros((4, 2, self._num_openings)))  # type: ignore
         self._is_finished = np.zeros((2, self._num_openings), bool)
+        self._processes, self._titles = ExitStack(), list[str]()
 
     def __call__(self, params_a: Params, params_b: Params, key: Array, report: Report = silent) -> Summary:
         """Plays the match. Whatever happens, all processes have ended when it returns or raises.
 
         Raises ValueError if an engine fails or a record cannot be written, with the standing of the match.
         """
-        running: list[Engine] = []
         try:
             # SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does, so that no process is left behind.
-            with answered(signal.default_int_handler), _ended(running):
-                self._play(self._tables((params_a, params_b), running), key, report)
+            with answered(signal.default_int_handler), self._processes:
+                self._play(self._tables((params_a, params_b)), key, report)
         except ValueError as error:
             raise ValueError(f"{error}; {self._standing()}" if self._is_finished.any() else str(error)) from error
         except KeyboardInterrupt:
             self._conditions.say(self._standing())
             raise
         summary = matches.summarise(self._result, stochastic=self._stochastic)
-        return summary | {"engine": " and ".join(dict.fromkeys(e.title for e in running))}
+        return summary | {"engine": " and ".join(dict.fromkeys(self._titles))}
 
-    def _tables(self, params: tuple[Params, Params], running: list[Engine]) -> "queue.SimpleQueue[list[Seat]]":
-        """Pairs of seats for A and B, with a process of each engine for each; they are added to `running`."""
+    def _tables(self, params: tuple[Params, Params]) -> "queue.SimpleQueue[list[Seat]]":
+        """Pairs of seats for A and B, with a process of each engine for each."""
         pairs = list(zip(self._entrants, params, strict=True))
         own = [None if entrant.engine else PlayerSeat(entrant.player, weights) for entrant, weights in pairs]
         tables: queue.SimpleQueue[list[Seat]] = queue.SimpleQueue()
         for _ in range(min(self._conditions.num_tables, self._is_finished.size)):
-            tables.put(
-                [seat or self._start(entrant, running) for seat, entrant in zip(own, self._entrants, strict=True)]
-            )
+            tables.put([seat or self._start(entrant) for seat, entrant in zip(own, self._entrants, strict=True)])
         return tables
 
-    def _start(self, entrant: Entrant, running: list[Engine]) -> EngineSeat:
+    def _start(self, entrant: Entrant) -> EngineSeat:
         assert entrant.engine is not None
-        running.append(engines.start(entrant.engine, self._environment, seconds=self._conditions.seconds))
-        return EngineSeat(running[-1], self._arbiter.notation)
+        engine = engines.start(entrant.engine, self._environment, seconds=self._conditions.seconds)
+        self._processes.enter_context(engine.process)
+        self._titles.append(engine.title)
+        return EngineSeat(engine, self._arbiter.notation)
 
     def _play(self, tables: "queue.SimpleQueue[list[Seat]]", key: Array, report: Report) -> None:
         """Plays all games, each at the table that is free next."""
@@ -187,15 +186,3 @@ def make_match(
     if a.engine is b.engine is None:
         return ShardedMatch(environment, a.player, b.player, mesh, num_games=num_games, opening_plies=opening_plies)
     return EngineMatch(environment, a, b, num_games=num_games, opening_plies=opening_plies, conditions=conditions)
-
-
-@contextmanager
-def _ended(running: list[Engine]) -> Iterator[None]:
-    """Ends all processes: politely after a match, at once where it is broken off."""
-    is_over = False
-    try:
-        yield
-        is_over = True
-    finally:
-        for engine in running:
-            engine.process.close(politely=is_over)

@@ -172,12 +172,7 @@ class Versions:
 
 
 def open_versions(
-    config: Config,
-    algorithm: Algorithm,
-    mesh: Mesh,
-    run_dir: Path,
-    abstract_params: Params,
-    iteration: int,
+    config: Config, algorithm: Algorithm, mesh: Mesh, run_dir: Path, abstract_params: Params, iteration: int
 ) -> Versions:
     """The versions that a run has kept up to this iteration, and their Elo (`run.run.MakeEvaluator`)."""
     placed = devices.placed_shapes(abstract_params, NamedSharding(mesh, PartitionSpec()))
