@@ -7,7 +7,7 @@ device plays.
 
 import queue
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
@@ -40,17 +40,6 @@ class Conditions(NamedTuple):
     def of_match(self, index: int) -> "Conditions":
         """Those of one match of several, whose records get a folder of their own."""
         return self if self.folder is None else self._replace(folder=self.folder / f"match-{index + 1:02d}")
-
-
-class Pairing(NamedTuple):
-    """A game that is to be played."""
-
-    index: int  # of the game
-    start: EnvState
-    first: int  # the id of the player in the first seat
-    opening: list[int]  # actions from `start` on, -1 for a move that was taken back
-    seating: int  # 0: A has the first seat
-    key: Array
 
 
 class EngineMatch:
@@ -113,56 +102,57 @@ class EngineMatch:
         return EngineSeat(engine, self._arbiter.notation)
 
     def _play(self, tables: "queue.SimpleQueue[list[Seat]]", key: Array, report: Report) -> None:
-        """Plays all games, each at the table that is free next."""
+        """Plays the first opening from both sides, then the second, and so on, each at the table that is free next."""
+        openings, game_key = self._openings(key), jax.random.fold_in(key, 0)
 
-        def play(pairing: Pairing) -> PlayedGame:
+        def play(index: int) -> PlayedGame:
+            opening, seating = divmod(index, 2)
+            start, first, actions = openings[opening]
             seats = tables.get()
             try:
-                seated = seats[::-1] if pairing.seating else seats
-                return self._arbiter.play(pairing.start, pairing.opening, seated, pairing.key, pairing.first)
+                seated = seats[::-1] if seating else seats
+                return self._arbiter.play(start, actions, seated, jax.random.fold_in(game_key, index), first)
             finally:
                 tables.put(seats)
 
         pool = ThreadPoolExecutor(tables.qsize())
         try:
-            games = [(pairing, pool.submit(play, pairing)) for pairing in self._pairings(key)]
-            for pairing, game in games:  # in their order, as the games after the one that failed fail at its table too
-                self._note(pairing, game.result())
+            games = [pool.submit(play, index) for index in range(2 * self._num_openings)]
+            for index, game in enumerate(games):  # in order, as the games after one that failed fail at its table too
+                self._note(index, game.result())
                 report(int(self._is_finished.sum()), self._is_finished.size)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _pairings(self, key: Array) -> Iterator[Pairing]:
-        """All games: the first opening from both sides, then the second, and so on.
+    def _openings(self, key: Array) -> list[tuple[EnvState, int, list[int]]]:
+        """Where each opening starts, who has its first seat, and its actions, -1 for a move that was taken back.
 
         With chance a game starts where its opening ends, for the same actions would meet other dice.
         """
         counts = self._num_openings, self._opening_plies
         draw = jax.jit(lambda key: matches.draw_openings(self._environment, key, *counts, replace=self._stochastic))
-        drawn, key = draw(key), jax.random.fold_in(key, 0)
+        drawn = draw(key)
         starts, actions = drawn.starts, np.asarray(drawn.actions)
         if self._arbiter.has_chance:
             starts, actions = drawn.states, actions[:0]
-        for index in range(2 * self._num_openings):
-            opening, seating = divmod(index, 2)
-            start, first = jax.tree.map(lambda x, i=opening: x[i], (starts, drawn.starts.current_player))
-            line = actions[:, opening].tolist()
-            yield Pairing(index, start, int(first), line, seating, jax.random.fold_in(key, index))
+        firsts = drawn.starts.current_player.tolist()
+        states = [jax.tree.map(lambda x, i=i: x[i], starts) for i in range(len(firsts))]
+        return list(zip(states, firsts, actions.T.tolist(), strict=True))
 
-    def _note(self, pairing: Pairing, played: PlayedGame) -> None:
+    def _note(self, index: int, played: PlayedGame) -> None:
         """Keeps the result of a game, and its record."""
-        place = pairing.seating, pairing.index // 2
-        lead, moves = -played.lead if pairing.seating else played.lead, hash(tuple(ply.action for ply in played.plies))
+        opening, seating = divmod(index, 2)
+        lead, moves = -played.lead if seating else played.lead, hash(tuple(ply.action for ply in played.plies))
         figures = lead, len(played.plies) - played.num_opening, played.illegal_actions, moves
         for field, figure in zip(self._result, figures, strict=True):
-            field[place] = figure  # type: ignore
-        self._is_finished[place] = True
+            field[seating, opening] = figure  # type: ignore
+        self._is_finished[seating, opening] = True
         if (folder := self._conditions.folder) is not None:
             names = [entrant.name for entrant in self._entrants]
-            first, second = names[::-1] if pairing.seating else names
+            first, second = names[::-1] if seating else names
             with explained("games", folder):
                 folder.mkdir(parents=True, exist_ok=True)
-            write_whole(folder / f"game-{pairing.index + 1:04d}.sgf", record(self._arbiter, played, (first, second)))
+            write_whole(folder / f"game-{index + 1:04d}.sgf", record(self._arbiter, played, (first, second)))
 
     def _standing(self) -> str:
         """The standing of a match that was broken off, in a sentence."""
