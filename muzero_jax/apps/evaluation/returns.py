@@ -22,9 +22,8 @@ from muzero_jax.types import Environment, EnvState, Params
 
 MOVES_PER_CALL = 32
 CONFIDENCE = 0.95
-SHOWN = "standard_error", "min_return", "median_return", "max_return", "games", "mean_length"
-FIELDS = {"mean_return": "mean_return", "ci95": "95% interval"} | {name: name for name in SHOWN}
-"""The fields that a table has, with their names there."""
+FIELDS = "mean_return ci95 standard_error min_return median_return max_return games mean_length".split()
+"""The fields that a table has."""
 
 
 class Episodes(NamedTuple):
@@ -115,7 +114,8 @@ def shares(furthest: np.ndarray) -> dict[str, float]:
 def format_table(results: dict[str, dict[str, Any]]) -> str:
     """`summarise`'s fields, a column a player; of what episodes reached, the share of each."""
     rows = [["", *results]]
-    for field, title in FIELDS.items():
+    for field in FIELDS:
+        title = "95% interval" if field == "ci95" else field
         rows.append([title, *(_number(result[field]) for result in results.values())])
     for mark in sorted({int(mark) for result in results.values() for mark in result.get("reached", {})}):
         rows.append([f"reached {mark}", *(f"{_share(result['reached'], mark):.1%}" for result in results.values())])
