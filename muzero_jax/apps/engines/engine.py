@@ -41,7 +41,7 @@ class EngineError(ValueError):
 
 
 class EngineProcess:
-    """A running engine; raises EngineError if it cannot be started.
+    """A running engine, which `with` ends: politely, or at once where it fails. EngineError if it cannot be started.
 
     Args:
       command: the words of its command.
@@ -51,7 +51,7 @@ class EngineProcess:
     """
 
     def __init__(self, command: Sequence[str], name: str, *, seconds: float, in_order: bool = False):
-        self.name, self.seconds, pipe = name, seconds, subprocess.PIPE
+        self.name, self.seconds, pipe = name, min(seconds, LONGEST_SECONDS), subprocess.PIPE
         stderr = subprocess.STDOUT if in_order else pipe
         try:
             self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=stderr, start_new_session=True)
@@ -63,14 +63,20 @@ class EngineProcess:
         self._last: deque[str] = deque(maxlen=3)  # lines that were read since the last command
         self._complaints: deque[str] = deque(maxlen=3)  # lines of its stderr
         self._asked, self._num_bytes = "anything", 0
-        self._deadline = time.monotonic() + min(max(seconds, START_SECONDS), LONGEST_SECONDS)
+        self._deadline = time.monotonic() + max(self.seconds, START_SECONDS)
+
+    def __enter__(self) -> "EngineProcess":
+        return self
+
+    def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
+        self.close(politely=failure is None)
 
     def send(self, line: str, *, is_move: bool = False) -> None:
         """Writes a line, whose answer may take as long as a move or as a start; EngineError if the engine has ended."""
         assert self._process.stdin is not None
         seconds = self.seconds if is_move else max(self.seconds, START_SECONDS)
         self._asked, self._num_bytes = repr(shown(line, QUOTED)), 0
-        self._deadline = time.monotonic() + min(seconds, LONGEST_SECONDS)
+        self._deadline = time.monotonic() + seconds
         self._last.clear()
         try:
             self._process.stdin.write(line.encode() + b"\n")

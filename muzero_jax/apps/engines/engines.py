@@ -64,11 +64,6 @@ def check(spec: EngineSpec, environment: Environment) -> None:
         raise ValueError(f"{spec.protocol.upper()} has no {game.name}; {named}")
 
 
-def refusal(spec: EngineSpec) -> ValueError:
-    """The sentence where another program has no part."""
-    return ValueError(f"{spec.name} is another program, which plays only matches and tournaments")
-
-
 def start(spec: EngineSpec, environment: Environment, *, seconds: float) -> Engine:
     """Starts the engine for games of `environment`, and waits until it has taken its settings.
 

@@ -180,9 +180,7 @@ class GtpSession(Session):
     ):
         super().__init__(*arguments, **options)
         self.resize, self.clock = resize, Clock()
-        self.final_komi: float | None = (
-            None  # for `final_score` alone: an agent plays for the komi that it was trained under
-        )
+        self.final_komi: float | None = None  # an agent plays for the komi that it was trained under
         self._commands: dict[str, Callable[[list[str]], str | None]] = {
             "name": lambda _: "muzero_jax",
             "version": lambda _: VERSION,

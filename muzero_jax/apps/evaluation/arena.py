@@ -10,7 +10,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
 from muzero_jax.agent import Agent
-from muzero_jax.apps.evaluation import matches, openings, players
+from muzero_jax.apps.evaluation import matches, players
 from muzero_jax.apps.evaluation.player import Player
 from muzero_jax.ops.devices import AXIS, placed_shapes, shard_map
 from muzero_jax.types import Environment, Params
@@ -100,16 +100,12 @@ class ShardedMatch:
 
 
 class Arena:
-    """The matches of one run; each is compiled when it is first played, or before.
-
-    `openings` searches the solved openings of Hex; None where there are none. Only a two-player game `has_matches`.
-    """
+    """The matches of one run; each is compiled when it is first played, or before. Only a two-player game has any."""
 
     def __init__(self, agent: Agent, mesh: Mesh):
         self._agent, self._mesh = agent, mesh
         self._match = functools.cache(self._make_match)
         self.has_matches = agent.environment.num_players == 2
-        self.openings = openings.solved_openings(agent, mesh.devices.flat[0])
 
     def _make_match(self, opponent: str, num_games: int) -> ShardedMatch:
         agent, player = self._agent, players.searching(self._agent)

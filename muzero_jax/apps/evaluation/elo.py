@@ -35,17 +35,11 @@ def rate(wins: ArrayLike, *, anchor: int = 0) -> Ratings:
     `wins` is [P, P]: `wins[i, j]` counts i's wins over j, a draw as half a win for both. The intervals are normal ones
     from the Fisher information at the maximum, each for its own difference from the anchor: of 20 ratings one is
     expected to lie outside. They hold if Bradley-Terry does, that is if strength is one number; a cross table shows
-    where it is not.
-
-    Raises:
-        ValueError: players that no chain of matches connects.
+    where it is not. A chain of matches must connect all players, because others have no common Elo.
     """
     wins = np.asarray(wins, float)
     games = wins + wins.T
-    if csgraph.connected_components(games)[0] > 1:
-        raise ValueError(
-            "no chain of matches connects all players, so they have no common Elo; let each play the anchor"
-        )
+    assert csgraph.connected_components(games)[0] <= 1
     ratings = np.zeros(len(wins))
     for _ in range(MOST_STEPS):  # Newton's
         chance = special.expit(ratings[:, None] - ratings)

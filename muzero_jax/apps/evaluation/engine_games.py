@@ -5,7 +5,7 @@ decide a game, so an engine that makes one ends the match, with a sentence.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,19 +24,18 @@ MOST_QUOTED = 12
 """Moves before an illegal one that a sentence tells."""
 
 
-@runtime_checkable
-class Seat(Protocol):
+class Seat:
     """A player on the host, of one game at a time."""
 
     def new_game(self) -> None:
         """Begins a game at its opening."""
 
     def choose(self, state: EnvState, plies: Sequence[Ply], colour: int, key: Array) -> int | None:
-        """The action of `colour` after the moves `plies`; None resigns."""
-        ...
+        """The action of `colour` after the moves `plies`, which may be illegal; None resigns."""
+        raise NotImplementedError
 
 
-class PlayerSeat:
+class PlayerSeat(Seat):
     """One of our players. It sees batches of one position, as in `play.py`."""
 
     def __init__(self, player: Player, params: Params):
@@ -45,15 +44,12 @@ class PlayerSeat:
             lambda params, key, state: player.act(params, key, jax.tree.map(lambda x: jnp.asarray(x)[None], state))[0]
         )
 
-    def new_game(self) -> None:
-        """It remembers nothing."""
-
     def choose(self, state: EnvState, plies: Sequence[Ply], colour: int, key: Array) -> int | None:
-        """The player's action, which may be illegal."""
+        """The player's action; it remembers nothing of the game."""
         return int(self._act(self._params, key, state))
 
 
-class EngineSeat:
+class EngineSeat(Seat):
     """Another program, whose moves are read as the game writes them."""
 
     def __init__(self, engine: Engine, notation: Notation):

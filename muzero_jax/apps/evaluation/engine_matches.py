@@ -6,12 +6,12 @@ device plays.
 """
 
 import queue
-import threading
-from collections.abc import Callable, Iterator
+import signal
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -19,13 +19,11 @@ from jax import Array
 from jax.sharding import Mesh
 
 from muzero_jax.apps.engines import engines
-from muzero_jax.apps.engines.engine import Engine
 from muzero_jax.apps.evaluation import matches
 from muzero_jax.apps.evaluation.arena import Report, ShardedMatch, Summary, silent
 from muzero_jax.apps.evaluation.engine_games import Arbiter, EngineSeat, PlayedGame, PlayerSeat, Seat, record
 from muzero_jax.apps.evaluation.matches import MatchResult
 from muzero_jax.apps.evaluation.players import Entrant
-from muzero_jax.games.catalogue import check_for_two
 from muzero_jax.own.files import explained, write_whole
 from muzero_jax.run.interrupt import answered
 from muzero_jax.types import Environment, EnvState, Params
@@ -44,17 +42,6 @@ class Conditions(NamedTuple):
         return self if self.folder is None else self._replace(folder=self.folder / f"match-{index + 1:02d}")
 
 
-class Pairing(NamedTuple):
-    """A game that is to be played."""
-
-    index: int  # of the game
-    start: EnvState
-    first: int  # the id of the player in the first seat
-    opening: list[int]  # actions from `start` on, -1 for a move that was taken back
-    seating: int  # 0: A has the first seat
-    key: Array
-
-
 class EngineMatch:
     """A match of two players of which one or both are engines; its number of games is rounded up to an even one.
 
@@ -71,7 +58,6 @@ class EngineMatch:
         opening_plies: int,
         conditions: Conditions,
     ):
-        check_for_two(environment, "a match needs")
         self._environment, self._entrants, self._conditions = environment, (a, b), conditions
         self._num_openings, self._opening_plies = -(-num_games // 2), opening_plies
         self._arbiter = Arbiter(environment)
@@ -80,91 +66,93 @@ class EngineMatch:
         self._stochastic = matches.is_stochastic(environment, a.player, b.player)
         self._result = MatchResult(*np.zeros((4, 2, self._num_openings)))  # type: ignore
         self._is_finished = np.zeros((2, self._num_openings), bool)
+        self._processes, self._titles = ExitStack(), list[str]()
 
     def __call__(self, params_a: Params, params_b: Params, key: Array, report: Report = silent) -> Summary:
         """Plays the match. Whatever happens, all processes have ended when it returns or raises.
 
         Raises ValueError if an engine fails or a record cannot be written, with the standing of the match.
         """
-        running: list[Engine] = []
         try:
-            with _stopped_by_signals(), _ended(running):
-                self._play(self._tables((params_a, params_b), running), key, report)
+            # SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does, so that no process is left behind.
+            with answered(signal.default_int_handler), self._processes:
+                self._play(self._tables((params_a, params_b)), key, report)
         except ValueError as error:
             raise ValueError(f"{error}; {self._standing()}" if self._is_finished.any() else str(error)) from error
         except KeyboardInterrupt:
             self._conditions.say(self._standing())
             raise
         summary = matches.summarise(self._result, stochastic=self._stochastic)
-        return summary | {"engine": " and ".join(dict.fromkeys(e.title for e in running))}
+        return summary | {"engine": " and ".join(dict.fromkeys(self._titles))}
 
-    def _tables(self, params: tuple[Params, Params], running: list[Engine]) -> "queue.SimpleQueue[list[Seat]]":
-        """Pairs of seats for A and B, with a process of each engine for each; they are added to `running`."""
+    def _tables(self, params: tuple[Params, Params]) -> "queue.SimpleQueue[list[Seat]]":
+        """Pairs of seats for A and B, with a process of each engine for each."""
         pairs = list(zip(self._entrants, params, strict=True))
         own = [None if entrant.engine else PlayerSeat(entrant.player, weights) for entrant, weights in pairs]
         tables: queue.SimpleQueue[list[Seat]] = queue.SimpleQueue()
         for _ in range(min(self._conditions.num_tables, self._is_finished.size)):
-            tables.put(
-                [seat or self._start(entrant, running) for seat, entrant in zip(own, self._entrants, strict=True)]
-            )
+            tables.put([seat or self._start(entrant) for seat, entrant in zip(own, self._entrants, strict=True)])
         return tables
 
-    def _start(self, entrant: Entrant, running: list[Engine]) -> EngineSeat:
+    def _start(self, entrant: Entrant) -> EngineSeat:
         assert entrant.engine is not None
-        running.append(engines.start(entrant.engine, self._environment, seconds=self._conditions.seconds))
-        return EngineSeat(running[-1], self._arbiter.notation)
+        engine = engines.start(entrant.engine, self._environment, seconds=self._conditions.seconds)
+        self._processes.enter_context(engine.process)
+        self._titles.append(engine.title)
+        return EngineSeat(engine, self._arbiter.notation)
 
     def _play(self, tables: "queue.SimpleQueue[list[Seat]]", key: Array, report: Report) -> None:
-        """Plays all games, each at the table that is free next."""
+        """Plays the first opening from both sides, then the second, and so on, each at the table that is free next."""
+        openings, game_key = self._openings(key), jax.random.fold_in(key, 0)
 
-        def play(pairing: Pairing) -> PlayedGame:
+        def play(index: int) -> PlayedGame:
+            opening, seating = divmod(index, 2)
+            start, first, actions = openings[opening]
             seats = tables.get()
             try:
-                seated = seats[::-1] if pairing.seating else seats
-                return self._arbiter.play(pairing.start, pairing.opening, seated, pairing.key, pairing.first)
+                seated = seats[::-1] if seating else seats
+                return self._arbiter.play(start, actions, seated, jax.random.fold_in(game_key, index), first)
             finally:
                 tables.put(seats)
 
         pool = ThreadPoolExecutor(tables.qsize())
         try:
-            games = [(pairing, pool.submit(play, pairing)) for pairing in self._pairings(key)]
-            for pairing, game in games:  # in their order, as the games after the one that failed fail at its table too
-                self._note(pairing, game.result())
+            games = [pool.submit(play, index) for index in range(2 * self._num_openings)]
+            for index, game in enumerate(games):  # in order, as the games after one that failed fail at its table too
+                self._note(index, game.result())
                 report(int(self._is_finished.sum()), self._is_finished.size)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _pairings(self, key: Array) -> Iterator[Pairing]:
-        """All games: the first opening from both sides, then the second, and so on.
+    def _openings(self, key: Array) -> list[tuple[EnvState, int, list[int]]]:
+        """Where each opening starts, who has its first seat, and its actions, -1 for a move that was taken back.
 
         With chance a game starts where its opening ends, for the same actions would meet other dice.
         """
         counts = self._num_openings, self._opening_plies
         draw = jax.jit(lambda key: matches.draw_openings(self._environment, key, *counts, replace=self._stochastic))
-        drawn, key = draw(key), jax.random.fold_in(key, 0)
+        drawn = draw(key)
         starts, actions = drawn.starts, np.asarray(drawn.actions)
         if self._arbiter.has_chance:
             starts, actions = drawn.states, actions[:0]
-        for index in range(2 * self._num_openings):
-            opening, seating = divmod(index, 2)
-            start, first = jax.tree.map(lambda x, i=opening: x[i], (starts, drawn.starts.current_player))
-            line = actions[:, opening].tolist()
-            yield Pairing(index, start, int(first), line, seating, jax.random.fold_in(key, index))
+        firsts = drawn.starts.current_player.tolist()
+        states = [jax.tree.map(lambda x, i=i: x[i], starts) for i in range(len(firsts))]
+        return list(zip(states, firsts, actions.T.tolist(), strict=True))
 
-    def _note(self, pairing: Pairing, played: PlayedGame) -> None:
+    def _note(self, index: int, played: PlayedGame) -> None:
         """Keeps the result of a game, and its record."""
-        place = pairing.seating, pairing.index // 2
-        lead, moves = -played.lead if pairing.seating else played.lead, hash(tuple(ply.action for ply in played.plies))
+        opening, seating = divmod(index, 2)
+        lead, moves = -played.lead if seating else played.lead, hash(tuple(ply.action for ply in played.plies))
         figures = lead, len(played.plies) - played.num_opening, played.illegal_actions, moves
         for field, figure in zip(self._result, figures, strict=True):
-            field[place] = figure  # type: ignore
-        self._is_finished[place] = True
+            field[seating, opening] = figure  # type: ignore
+        self._is_finished[seating, opening] = True
         if (folder := self._conditions.folder) is not None:
             names = [entrant.name for entrant in self._entrants]
-            first, second = names[::-1] if pairing.seating else names
+            first, second = names[::-1] if seating else names
             with explained("games", folder):
                 folder.mkdir(parents=True, exist_ok=True)
-            write_whole(folder / f"game-{pairing.index + 1:04d}.sgf", record(self._arbiter, played, (first, second)))
+            write_whole(folder / f"game-{index + 1:04d}.sgf", record(self._arbiter, played, (first, second)))
 
     def _standing(self) -> str:
         """The standing of a match that was broken off, in a sentence."""
@@ -188,25 +176,3 @@ def make_match(
     if a.engine is b.engine is None:
         return ShardedMatch(environment, a.player, b.player, mesh, num_games=num_games, opening_plies=opening_plies)
     return EngineMatch(environment, a, b, num_games=num_games, opening_plies=opening_plies, conditions=conditions)
-
-
-@contextmanager
-def _ended(running: list[Engine]) -> Iterator[None]:
-    """Ends all processes: politely after a match, at once where it is broken off."""
-    is_over = False
-    try:
-        yield
-        is_over = True
-    finally:
-        for engine in running:
-            engine.process.close(politely=is_over)
-
-
-def _stopped_by_signals() -> AbstractContextManager[None]:
-    """SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does, so that no process is left behind."""
-
-    def stop(number: int, frame: Any) -> None:
-        raise KeyboardInterrupt
-
-    is_main = threading.current_thread() is threading.main_thread()
-    return answered(stop) if is_main else nullcontext()

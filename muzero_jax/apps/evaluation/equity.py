@@ -10,7 +10,6 @@ they leave a die unplayed that could be played: pgx allows them. (The agent `bac
 """
 
 import shutil
-from contextlib import closing
 
 import jax
 import jax.numpy as jnp
@@ -52,7 +51,7 @@ def losses(agent: Agent, judge: EngineSpec, *, num_positions: int, seed: int) ->
     after, found = _play_turns(agent, before, seed), []
     engine = engines.start(judge, agent.environment, seconds=SECONDS)
     assert isinstance(engine, GnubgEngine)
-    with closing(engine.process):
+    with engine.process:
         for index in range(num_positions):
             state, played = jax.tree.map(lambda leaf, index=index: leaf[index], (before, after))
             start, board = mover_points(state), tuple(mover_points(played))

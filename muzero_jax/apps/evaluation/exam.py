@@ -6,7 +6,6 @@ that nobody trained. In a single-player game it earns returns.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import jax
@@ -52,18 +51,20 @@ def examine(agent: Agent, mesh: Mesh, *, positions: int, games: int, seed: int, 
 
 def _exact_play(agent: Agent, positions: int, seed: int, say: Say) -> Iterator[Finding]:
     """The agent's moves and those of its policy head, where the game's solver reaches."""
-    with suppress(ValueError):  # of a game or a board without a solver
+    try:
         make_oracle(game_of(agent.environment), agent.config.board_size)
-        say("solving positions ...")
-        candidates = oracle_evaluation.agent_candidates(agent, (agent.num_simulations,))
-        judged = oracle_evaluation.examine(agent, candidates, num_positions=positions, seed=seed, say=say)
-        counts = {"keeps_win_rate": judged["can_win_and_err"], "optimal_move_rate": judged["can_err"]}
-        names = {"keeps_win_rate": "winning-move accuracy", "optimal_move_rate": "optimal moves"}
-        for score in judged["scores"][1:]:  # the first is a random move
-            for rate, count in counts.items():
-                if score[rate] is not None:
-                    low, high = score[f"{rate}_ci95"]
-                    yield Finding("exact play", f"{names[rate]}, {score['player']}", score[rate], low, high, count)
+    except ValueError:
+        return
+    say("solving positions ...")
+    candidates = oracle_evaluation.agent_candidates(agent, (agent.num_simulations,))
+    judged = oracle_evaluation.examine(agent, candidates, num_positions=positions, seed=seed, say=say)
+    counts = {"keeps_win_rate": judged["can_win_and_err"], "optimal_move_rate": judged["can_err"]}
+    names = {"keeps_win_rate": "winning-move accuracy", "optimal_move_rate": "optimal moves"}
+    for score in judged["scores"][1:]:  # the first is a random move
+        for rate, count in counts.items():
+            if score[rate] is not None:
+                low, high = score[f"{rate}_ci95"]
+                yield Finding("exact play", f"{names[rate]}, {score['player']}", score[rate], low, high, count)
 
 
 def _openings(agent: Agent, say: Say) -> Iterator[Finding]:
@@ -72,8 +73,7 @@ def _openings(agent: Agent, say: Say) -> Iterator[Finding]:
         say("searching the opening moves ...")
         judged = openings.judge(searched.values(agent.params))
         share, solved = openings.share_right(judged), judged["solved"]
-        low, high = wilson_interval(share, solved)
-        yield Finding("exact play", "opening-value accuracy", share, low, high, solved)
+        yield Finding("exact play", "opening-value accuracy", share, *wilson_interval(share, solved), solved)
 
 
 def _equity(agent: Agent, positions: int, seed: int, say: Say) -> Iterator[Finding]:

@@ -48,9 +48,7 @@ def gain_player(environment: Environment) -> Player:
 
     def act(params, key, states):
         del params
-        actions = jnp.arange(environment.num_actions)
-        after = jax.vmap(jax.vmap(chance.move, (None, 0)), (0, None))(states, actions)
-        reward = jnp.where(states.legal_action_mask, after.reward, _ILLEGAL)
+        reward = jax.vmap(partial(action_values, chance, lambda state: jnp.float32(0), 1))(states)
         is_best = reward == reward.max(-1, keepdims=True)
         return jnp.argmax(jnp.where(is_best, jax.random.uniform(key, is_best.shape), -1.0), -1).astype(jnp.int32)
 

@@ -243,14 +243,8 @@ def _cell(number: float | int | None) -> str:
 
 def _own_positions(agent: Agent, num_positions: int, seed: int) -> EnvState:
     """States [N, ...] of the agent's games, none of them over."""
-    drawn = positions.sample(  # half of which come from random games
-        agent.environment,
-        players.policy_head(agent),
-        agent.params,
-        num_positions=2 * num_positions,
-        min_plies=0,
-        seed=seed,
-    )
+    player, twice = players.policy_head(agent), 2 * num_positions  # as half of them come from random games
+    drawn = positions.sample(agent.environment, player, agent.params, num_positions=twice, min_plies=0, seed=seed)
     own = np.nonzero(drawn.is_own_play)[0][:num_positions]
     return jax.tree.map(lambda leaf: leaf[own], drawn.states)
 

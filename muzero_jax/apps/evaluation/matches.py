@@ -9,7 +9,8 @@ An illegal action must never decide a game (pgx lets the other side win): it is 
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import partial
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -77,11 +78,12 @@ def match_in_pieces(
 
     def advance(params_a: Params, params_b: Params, key: Array, games: Games, num_moves: int) -> Games:
         game_key = jax.random.split(key)[1]
-        one_move = _make_one_move(environment, player_a, player_b, params_a, params_b)
+        one_move = partial(_one_move, environment, (player_a, params_a), (player_b, params_b))
 
         def advance_seating(_, seating_and_games):
             seating, games = seating_and_games
-            return None, _play_on(one_move, games, jax.random.fold_in(game_key, seating), num_moves)
+            move_key = jax.random.fold_in(game_key, seating)
+            return None, play_on(one_move, lambda games: games.states.terminated, games, move_key, num_moves)
 
         return lax.scan(advance_seating, None, (jnp.arange(2), games))[1]
 
@@ -185,40 +187,40 @@ def _add_moves(moves: Array, actions: Array) -> Array:
     return jnp.where(actions[:, None] < 0, moves, jax.random.key_data(hashed))
 
 
-def _make_one_move(
-    environment: Environment, player_a: Player, player_b: Player, params_a: Params, params_b: Params
-) -> Callable[[Games, Array], Games]:
-    """`one_move(games, key)`: one move in every game of a seating that goes on."""
+def _one_move(
+    environment: Environment, a: tuple[Player, Params], b: tuple[Player, Params], games: Games, key: Array
+) -> Games:
+    """One move in every game of a seating that goes on."""
+    states, result = games.states, games.result
 
-    def choose(player, params, key, states, is_on_move):
+    def choose(player, params, key, is_on_move):
         no_move = jnp.zeros(is_on_move.shape, jnp.int32)
         return lax.cond(is_on_move.any(), lambda: player.act(params, key, states), lambda: no_move)
 
-    def one_move(games, key):
-        states, result = games.states, games.result
-        active, a_is_to_move = ~states.terminated, states.current_player == games.a_id
-        key_a, key_b = jax.random.split(key)
-        action_a = choose(player_a, params_a, key_a, states, active & a_is_to_move)
-        action_b = choose(player_b, params_b, key_b, states, active & ~a_is_to_move)
-        action, is_legal = legal_or_first(jnp.where(a_is_to_move, action_a, action_b), states.legal_action_mask)
-        states, reward, *_ = jax.vmap(environment.move)(states, action, keys_of_chance(key, len(action)))
-        result = MatchResult(
-            points=result.points + active * jnp.where(a_is_to_move, reward, -reward),
-            length=result.length + active,
-            illegal_actions=result.illegal_actions + (active & ~is_legal),
-            moves=_add_moves(result.moves, jnp.where(active, action, -1)),
-        )
-        return games._replace(states=states, result=result, num_moves=games.num_moves + 1)
-
-    return one_move
+    active, a_is_to_move = ~states.terminated, states.current_player == games.a_id
+    key_a, key_b = jax.random.split(key)
+    action_a = choose(*a, key_a, active & a_is_to_move)
+    action_b = choose(*b, key_b, active & ~a_is_to_move)
+    action, is_legal = legal_or_first(jnp.where(a_is_to_move, action_a, action_b), states.legal_action_mask)
+    after, reward, *_ = jax.vmap(environment.move)(states, action, keys_of_chance(key, len(action)))
+    result = MatchResult(
+        points=result.points + active * jnp.where(a_is_to_move, reward, -reward),
+        length=result.length + active,
+        illegal_actions=result.illegal_actions + (active & ~is_legal),
+        moves=_add_moves(result.moves, jnp.where(active, action, -1)),
+    )
+    return games._replace(states=after, result=result, num_moves=games.num_moves + 1)
 
 
-def _play_on(one_move: Callable[[Games, Array], Games], games: Games, key: Array, num_moves: int) -> Games:
-    """Plays the games of a seating on, by at most `num_moves` moves."""
+def play_on(one_move: Callable, is_over: Callable, games: Any, key: Array, num_moves: int) -> Any:
+    """Plays games, which count their `num_moves`, until all are over, by at most so many moves.
+
+    `one_move(games, key)` is one move in each game that goes on; `is_over(games)` says which have ended.
+    """
     stop = games.num_moves + num_moves
 
     def goes_on(games):
-        return ~games.states.terminated.all() & (games.num_moves < stop).all()
+        return ~is_over(games).all() & (games.num_moves < stop).all()
 
     def play(games):
         return one_move(games, jax.random.fold_in(key, games.num_moves[0]))

@@ -15,7 +15,6 @@ import numpy as np
 from jax import Array
 
 from muzero_jax import agent as agents
-from muzero_jax.apps.engines import engines
 from muzero_jax.apps.evaluation import players, positions
 from muzero_jax.apps.evaluation.arena import Report, silent
 from muzero_jax.apps.evaluation.batches import in_keyed_batches
@@ -23,10 +22,10 @@ from muzero_jax.apps.evaluation.exact_play.oracle import ILLEGAL, Solutions, sol
 from muzero_jax.apps.evaluation.exact_play.solved import make_oracle
 from muzero_jax.apps.evaluation.matches import wilson_interval
 from muzero_jax.apps.evaluation.player import random_player
-from muzero_jax.apps.evaluation.players import Agent, LoadAgent, PlayerSpec
+from muzero_jax.apps.evaluation.players import Agent, Entrant, LoadAgent, PlayerSpec
 from muzero_jax.apps.evaluation.tables import align, fields, percent, percent_interval
 from muzero_jax.games.catalogue import check_for_two, game_of
-from muzero_jax.types import Environment, EnvState, Params, SearchFn, SearchOutput
+from muzero_jax.types import EnvState, Params
 
 BUDGETS = (16, 64, 256)
 """Simulations a move by default."""
@@ -39,7 +38,9 @@ class Candidate(NamedTuple):
 
     name: str
     params: Params
-    search: SearchFn  # of whose output the action is read, and the value unless it is None
+    program: Hashable  # equal for candidates that differ in their params alone
+    answer: Callable[[Params, Array, EnvState], tuple[Array, Array | None]]
+    """(params, key, states [B, ...]) -> actions [B], and the values for the player to move [B], or None: no opinion"""
 
 
 class Solved(NamedTuple):
@@ -93,13 +94,7 @@ def examine(
     `say` is called with a line before each candidate's moves are compiled and found. Raises ValueError as `draw`.
     """
     solved = draw(agent, num_positions, seed, report)
-    scores = [score_random(solved)]
-    for candidate in candidates:
-        say(f"compiling and judging: {candidate.name} ...")
-        answer = jax.jit(partial(_answer, agent.environment, candidate))
-        action, value = in_keyed_batches(answer, seed, solved.states)
-        scores.append(score_player(candidate.name, action, value, solved))
-    return describe(solved) | {"scores": scores}
+    return describe(solved) | {"scores": [score_random(solved), *judge(solved, candidates, seed, say)]}
 
 
 def winning_move_accuracies(
@@ -114,14 +109,21 @@ def winning_move_accuracies(
     count = int(solved.can_win_and_err.sum())
     if not count:
         raise ValueError("no sampled position had winning and losing moves; judge each run by evaluate.py oracle")
-    programs: dict[Hashable, Callable] = {}
-    found: list[tuple[float, int]] = []
-    for agent in judged:
-        player = players.enter(PlayerSpec("agent"), agent)
-        act = programs.setdefault(player.program, jax.jit(player.player.act))
-        action = in_keyed_batches(partial(act, agent.params), seed, solved.states)
-        found.append((score_player(agent.name, action, None, solved)["keeps_win_rate"], count))
-    return found
+    candidates = [_of_entrant(agent.name, players.enter(PlayerSpec("agent"), agent)) for agent in judged]
+    return [(score["keeps_win_rate"], count) for score in judge(solved, candidates, seed)]
+
+
+def judge(
+    solved: Solved, candidates: Sequence[Candidate], seed: int, say: Callable[[str], None] = silent
+) -> list[Score]:
+    """The score of each candidate; those of one program are compiled once."""
+    programs, scores = dict[Hashable, Callable](), []
+    for candidate in candidates:
+        say(f"compiling and judging: {candidate.name} ...")
+        answer = programs.setdefault(candidate.program, jax.jit(candidate.answer))
+        action, value = in_keyed_batches(partial(answer, candidate.params), seed, solved.states)
+        scores.append(score_player(candidate.name, action, value, solved))
+    return scores
 
 
 def format_table(result: Score) -> str:
@@ -144,19 +146,25 @@ def agent_candidates(agent: Agent, budgets: tuple[int, ...]) -> list[Candidate]:
     """The run's policy head by itself, then its search without noise at each budget."""
     searches = {"policy head": agents.policy_head(agent.model)}
     searches |= {f"{budget} simulations": agent.search(budget) for budget in budgets}
-    return [Candidate(name, agent.params, search) for name, search in searches.items()]
+
+    def answer(search, params, key, states):
+        found = search(params, key, agent.environment.roots(states))
+        return found.action, found.value
+
+    return [Candidate(name, agent.params, name, partial(answer, search)) for name, search in searches.items()]
 
 
 def named_candidate(spec: PlayerSpec, agent: Agent, load_agent: LoadAgent = agents.load_agent) -> Candidate:
-    """A player by name, as in `players.load`, without an opinion of a position's value."""
+    """A player by name, as in `players.load`."""
     if spec.engine is not None:  # before positions are solved for it
-        raise engines.refusal(spec.engine)
-    name, player, params, *_ = players.load(spec, agent, load_agent)
+        raise ValueError(f"{spec.engine.name} is another program, which plays only matches and tournaments")
+    entrant = players.load(spec, agent, load_agent)
+    return _of_entrant(entrant.name if spec.run else entrant.player.name, entrant)
 
-    def search(params, key, position):
-        return SearchOutput(player.act(params, key, position.state), None, None)  # type: ignore
 
-    return Candidate(name if spec.run else player.name, params, search)
+def _of_entrant(name: str, entrant: Entrant) -> Candidate:
+    """A player, which has no opinion of a position's value."""
+    return Candidate(name, entrant.params, entrant.program, lambda *asked: (entrant.player.act(*asked), None))
 
 
 def describe(solved: Solved) -> Score:
@@ -212,9 +220,3 @@ def _rates(keeps: np.ndarray, loses: np.ndarray, solved: Solved) -> dict[str, tu
         "loses_win_rate": (loses, can_win_and_err),
     }
     return {n: (float(x[at].mean()) if at.any() else None, int(at.sum())) for n, (x, at) in parts.items()}
-
-
-def _answer(environment: Environment, candidate: Candidate, key: Array, states: EnvState) -> tuple[Array, Array | None]:
-    """(actions [B], values for the player to move [B], or None if the candidate estimates none)."""
-    found = candidate.search(candidate.params, key, environment.roots(states))
-    return found.action, found.value

@@ -20,8 +20,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from jax import Array
-
 from muzero_jax import agent as agents
 from muzero_jax.agent import Agent, check_budget, load_agent
 from muzero_jax.apps.engines import engines
@@ -32,7 +30,7 @@ from muzero_jax.apps.evaluation.rollout_mcts import rollout_mcts_player
 from muzero_jax.games.catalogue import check_for_two
 from muzero_jax.storage import agent_file, run_directory
 from muzero_jax.storage.config import Config
-from muzero_jax.types import Environment, EnvState, Params
+from muzero_jax.types import Environment, Params
 
 SPECS = (
     "random, greedy, mcts:N, rules:N, expectimax:N, highest-gain, pip-count, RUN, RUN@N, RUN:rules@N or RUN:greedy, "
@@ -129,7 +127,7 @@ def enter(spec: PlayerSpec, agent: Agent) -> Entrant:
     budget = spec.num_simulations or agent.num_simulations
     if spec.engine is not None:
         engines.check(spec.engine, environment)
-        return Entrant(spec.engine.name, absent_player(spec.engine), None, spec.engine, spec.engine)
+        return program(spec.engine)
     match spec.kind:
         case "random":
             name, player = "random", random_player(environment)
@@ -143,6 +141,15 @@ def enter(spec: PlayerSpec, agent: Agent) -> Entrant:
         case kind:
             return _enter_network(kind, budget, agent)
     return Entrant(name, player, None, name)
+
+
+def program(spec: EngineSpec) -> Entrant:
+    """Another program, which matches ask for its moves; a player without any stands in its place."""
+
+    def act(params, key, states):
+        raise AssertionError(f"{spec.name} plays no batches")
+
+    return Entrant(spec.name, Player(spec.name, act), None, spec, spec)
 
 
 def _enter_network(kind: str, budget: int, agent: Agent) -> Entrant:
@@ -183,12 +190,3 @@ def _split_budget(text: str, separator: str) -> tuple[str, int | None]:
     if not digits.isdecimal() or not int(digits):
         return text, None
     return kind, check_budget(int(digits), f"the budget of {text!r}")
-
-
-def absent_player(spec: EngineSpec) -> Player:
-    """A player in an engine's place, which raises ValueError where it is asked for moves of a batch."""
-
-    def act(params: Params, key: Array, states: EnvState) -> Array:
-        raise engines.refusal(spec)
-
-    return Player(spec.name, act)

@@ -61,19 +61,19 @@ class Ladder:
             self._games.append((index, self.iterations.index(rival), points, summary["games"] - points))
         self.iterations.append(iteration)
         write_whole(self._file, json.dumps({"iterations": self.iterations, "games": self._games}))
-        return self.ratings()[-1]
+        return self.ratings()[str(iteration)]
 
-    def by_iteration(self) -> dict[str, float]:
+    def ratings(self) -> dict[str, float]:
         """Elo of every version so far, by its iteration."""
-        return {str(iteration): rating for iteration, rating in zip(self.iterations, self.ratings(), strict=True)}
-
-    def ratings(self) -> list[float]:
-        """Elo of every version so far."""
-        return elo.rate(elo.win_matrix(len(self.iterations), self._games)).elo.tolist() if self.iterations else []
+        found = elo.rate(elo.win_matrix(len(self.iterations), self._games)).elo.tolist() if self.iterations else []
+        return dict(zip(map(str, self.iterations), found, strict=True))
 
 
 class Versions:
-    """Plays a run's present version against its opponents and its own past, whose weights are in `run_dir/versions`."""
+    """Plays a run's present version against its opponents and its own past, whose weights are in `run_dir/versions`.
+
+    `judges` search the solved openings of the run's boards; each is named by its metric.
+    """
 
     def __init__(
         self,
@@ -81,9 +81,9 @@ class Versions:
         arena: Arena,
         run_dir: Path,
         abstract_params: Params,
-        others: Mapping[str, openings.OpeningValues],
+        judges: Mapping[str, openings.OpeningValues],
     ):
-        self._config, self._arena, self._others = config, arena, others
+        self._config, self._arena, self._judges = config, arena, judges
         self._directory = run_dir / VERSIONS
         self._abstract_params = abstract_params
         self.has_matches, self.ladder = arena.has_matches, Ladder(run_dir / "elo.json")
@@ -97,9 +97,7 @@ class Versions:
         if e.while_training:
             games = [*((spec, e.games) for spec in _specs(self._quick)), ("self", e.games // 2), *games]
         compiled = [partial(self._arena.compile, spec, params, num_games=count) for spec, count in dict.fromkeys(games)]
-        searched = self._arena.openings
-        judges = [*self._others.values(), *([searched] if searched else [])]
-        return [*(partial(judge.compile, params) for judge in judges), *compiled]
+        return [*(partial(judge.compile, params) for judge in self._judges.values()), *compiled]
 
     def begin(self, params: Params) -> dict[str, float]:
         """Keeps the untrained version, from which the others' Elo is counted; it meets no fixed opponent."""
@@ -118,7 +116,7 @@ class Versions:
         if not self.has_matches:
             return {}
         matches = self._meet_all(self._quick, params, self._key(iteration), self._config.evaluation.games)
-        record = scores(matches, self.judge_openings(params)) | self._other_boards(params)
+        record = scores(matches, self._judge_openings(params))
         if iteration not in self.ladder.iterations:
             rivals = [rival for rival in self.ladder.rivals() if rival in checkpoint_steps(self._directory)]
             results = {rival: self._meet(rival, params, iteration) for rival in rivals}
@@ -134,23 +132,17 @@ class Versions:
             return {"strength": {}}, {}
         key = jax.random.fold_in(self._key(iteration), _FINAL)
         strength = self._meet_all(e.mcts_simulations, params, key, e.final_games // count, count)
-        judged = self.judge_openings(params)
-        record = scores(strength, judged) | self._other_boards(params)
-        return {"strength": strength} | ({"openings": judged} if judged else {}), record
+        judged = self._judge_openings(params)
+        own = {"openings": judged[metrics.OPENINGS]} if metrics.OPENINGS in judged else {}
+        return {"strength": strength} | own, scores(strength, judged)
 
     def ratings(self) -> dict[str, float]:
         """Elo of every version, by its iteration."""
-        return self.ladder.by_iteration()
+        return self.ladder.ratings()
 
-    def judge_openings(self, params: Params) -> dict[str, Any] | None:
-        """`openings.judge` of the search's opening values; None where no openings are solved."""
-        searched = self._arena.openings
-        return None if searched is None else openings.judge(searched.values(params))
-
-    def _other_boards(self, params: Params) -> dict[str, float]:
-        """The opening-value accuracy on the run's other boards."""
-        judged = {board: openings.judge(judge.values(params)) for board, judge in self._others.items()}
-        return {f"{metrics.OPENINGS}_{board}": openings.share_right(found) for board, found in judged.items()}
+    def _judge_openings(self, params: Params) -> dict[str, Any]:
+        """`openings.judge` of the search's opening values, by metric."""
+        return {metric: openings.judge(judge.values(params)) for metric, judge in self._judges.items()}
 
     @property
     def _quick(self) -> list[int]:
@@ -180,30 +172,27 @@ class Versions:
 
 
 def open_versions(
-    config: Config,
-    algorithm: Algorithm,
-    mesh: Mesh,
-    run_dir: Path,
-    abstract_params: Params,
-    iteration: int,
+    config: Config, algorithm: Algorithm, mesh: Mesh, run_dir: Path, abstract_params: Params, iteration: int
 ) -> Versions:
     """The versions that a run has kept up to this iteration, and their Elo (`run.run.MakeEvaluator`)."""
     placed = devices.placed_shapes(abstract_params, NamedSharding(mesh, PartitionSpec()))
-    others = {
-        sizes.name(size): openings.solved_openings(make_agent(sizes.of_board(config, size)), mesh.devices.flat[0])
+    agent = make_agent(config, algorithm)
+    boards = {metrics.OPENINGS: agent} | {
+        f"{metrics.OPENINGS}_{sizes.name(size)}": make_agent(sizes.of_board(config, size))
         for size in config.boards
         if size != config.board_size
     }
-    solved = {board: searched for board, searched in others.items() if searched is not None}
-    versions = Versions(config, Arena(make_agent(config, algorithm), mesh), run_dir, placed, solved)
+    searched = {metric: openings.solved_openings(each, mesh.devices.flat[0]) for metric, each in boards.items()}
+    judges = {metric: judge for metric, judge in searched.items() if judge is not None}
+    versions = Versions(config, Arena(agent, mesh), run_dir, placed, judges)
     versions.ladder.load(iteration)
     return versions
 
 
-def scores(matches: dict[str, Summary], judged: dict[str, Any] | None) -> dict[str, float]:
-    """The metrics of matches, by the opponents' names, and of `Versions.judge_openings`'s answer."""
-    found = {} if judged is None else {metrics.OPENINGS: openings.share_right(judged)}
-    return {f"eval/{spec}": match["score"] for spec, match in matches.items()} | found
+def scores(matches: dict[str, Summary], judged: dict[str, Any]) -> dict[str, float]:
+    """The metrics of matches, by the opponents' names, and of `openings.judge`'s answers, by metric."""
+    shares = {metric: openings.share_right(found) for metric, found in judged.items()}
+    return {f"eval/{spec}": match["score"] for spec, match in matches.items()} | shares
 
 
 def _specs(mcts_simulations: Sequence[int]) -> list[str]:

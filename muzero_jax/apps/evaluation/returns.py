@@ -4,16 +4,17 @@ An episode's return is the plain sum of its rewards. Episodes run until the rule
 count as they do in play.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array, lax
+from jax import Array
 from jax.sharding import Mesh
 
 from muzero_jax.apps.evaluation.arena import Report, ShardedGames, silent
-from muzero_jax.apps.evaluation.matches import legal_or_first
+from muzero_jax.apps.evaluation.matches import legal_or_first, play_on
 from muzero_jax.apps.evaluation.player import Player, keys_of_chance
 from muzero_jax.apps.evaluation.tables import align
 from muzero_jax.games.catalogue import game_of
@@ -21,9 +22,8 @@ from muzero_jax.types import Environment, EnvState, Params
 
 MOVES_PER_CALL = 32
 CONFIDENCE = 0.95
-SHOWN = "standard_error", "min_return", "median_return", "max_return", "games", "mean_length"
-FIELDS = {"mean_return": "mean_return", "ci95": "95% interval"} | {name: name for name in SHOWN}
-"""The fields that a table has, with their names there."""
+FIELDS = "mean_return ci95 standard_error min_return median_return max_return games mean_length".split()
+"""The fields that a table has."""
 
 
 class Episodes(NamedTuple):
@@ -57,24 +57,19 @@ def play(
         )
     per_device = -(-num_games // mesh.size)
 
+    def is_over(episodes):
+        return episodes.is_over
+
     def begin(key, device):
         states = jax.vmap(environment.init)(jax.random.split(jax.random.fold_in(key, device), per_device))
         none = jnp.zeros(per_device, jnp.int32)
         return Episodes(states, jnp.zeros(per_device), none, none > 0, none, jnp.zeros(1, jnp.int32))
 
     def advance(params, key, episodes):
-        stop = episodes.num_moves + MOVES_PER_CALL
+        one_move = partial(_one_move, environment, player, params)
+        return play_on(one_move, is_over, episodes, jax.random.fold_in(key, 1), MOVES_PER_CALL)
 
-        def goes_on(episodes):
-            return ~episodes.is_over.all() & (episodes.num_moves < stop).all()
-
-        def move(episodes):
-            move_key = jax.random.fold_in(jax.random.fold_in(key, 1), episodes.num_moves[0])
-            return _one_move(environment, player, params, move_key, episodes)
-
-        return lax.while_loop(goes_on, move, episodes)
-
-    games = ShardedGames(begin, advance, lambda episodes: episodes.is_over, mesh, axis=0)
+    games = ShardedGames(begin, advance, is_over, mesh, axis=0)
     return games.play(params, jax.random.key(seed), report)
 
 
@@ -119,7 +114,8 @@ def shares(furthest: np.ndarray) -> dict[str, float]:
 def format_table(results: dict[str, dict[str, Any]]) -> str:
     """`summarise`'s fields, a column a player; of what episodes reached, the share of each."""
     rows = [["", *results]]
-    for field, title in FIELDS.items():
+    for field in FIELDS:
+        title = "95% interval" if field == "ci95" else field
         rows.append([title, *(_number(result[field]) for result in results.values())])
     for mark in sorted({int(mark) for result in results.values() for mark in result.get("reached", {})}):
         rows.append([f"reached {mark}", *(f"{_share(result['reached'], mark):.1%}" for result in results.values())])
@@ -135,7 +131,7 @@ def _share(reached: dict[str, float], mark: int) -> float:
     return max((share for name, share in reached.items() if int(name) >= mark), default=0.0)
 
 
-def _one_move(environment: Environment, player: Player, params: Params, key: Array, episodes: Episodes) -> Episodes:
+def _one_move(environment: Environment, player: Player, params: Params, episodes: Episodes, key: Array) -> Episodes:
     """One move of every episode that is not over; an illegal action is counted, and the first legal one played."""
     mask = jax.vmap(environment.legal)(episodes.states)
     action, is_legal = legal_or_first(player.act(params, key, episodes.states), mask)

@@ -77,29 +77,19 @@ def play(
     anchor = anchor or ("random" if "random" in names else names[0])
     if anchor not in names:
         raise ValueError(f"--anchor {anchor} does not play; the players are {', '.join(names)}")
-    pairs = list(combinations(field.entrants, 2))
+    pairs, environment = list(combinations(field.entrants, 2)), field.host.environment
+    counts = {"num_games": num_games, "opening_plies": opening_plies}
     programs: dict[Hashable, Callable[..., Summary]] = {}
     matches: list[dict[str, Any]] = []
-
-    def match_of(a: Entrant, b: Entrant, played: int) -> Callable[..., Summary]:
-        program = a.program, b.program
-        if program not in programs or a.engine or b.engine:
-            programs[program] = engine_matches.make_match(
-                field.host.environment,
-                a,
-                b,
-                mesh,
-                num_games=num_games,
-                opening_plies=opening_plies,
-                conditions=conditions.of_match(played),
-            )
-        return programs[program]
 
     try:
         for played, (a, b) in enumerate(pairs):
             report(played, len(pairs))
-            key = jax.random.fold_in(jax.random.key(seed), played)
-            matches.append({"a": a.name, "b": b.name} | match_of(a, b, played)(a.params, b.params, key))
+            program, key = (a.program, b.program), jax.random.fold_in(jax.random.key(seed), played)
+            if program not in programs or a.engine or b.engine:
+                own = conditions.of_match(played)
+                programs[program] = engine_matches.make_match(environment, a, b, mesh, **counts, conditions=own)
+            matches.append({"a": a.name, "b": b.name} | programs[program](a.params, b.params, key))
     except (ValueError, OSError, RuntimeError, KeyboardInterrupt):  # what commands say in a line
         if matches:
             met = [name for name in names if any(name in (match["a"], match["b"]) for match in matches)]

@@ -20,7 +20,7 @@ from muzero_jax.agent import load_agent
 from muzero_jax.apps.engines import engines
 from muzero_jax.apps.engines.engine import Ply
 from muzero_jax.apps.evaluation import engine_games, matches, players
-from muzero_jax.apps.evaluation.engine_games import Arbiter, PlayedGame
+from muzero_jax.apps.evaluation.engine_games import Arbiter, PlayedGame, Seat
 from muzero_jax.apps.evaluation.engine_matches import Conditions, EngineMatch
 from muzero_jax.apps.evaluation.player import Player, random_player
 from muzero_jax.apps.evaluation.players import Entrant
@@ -54,14 +54,11 @@ def arbiter(name="tic_tac_toe"):
     return Arbiter(environment_of(name))
 
 
-class Script:
+class Script(Seat):
     """A player that makes the moves of a list and then resigns, and notes what it was asked."""
 
     def __init__(self, *actions):
         self.actions, self.asked = list(actions), []
-
-    def new_game(self):
-        pass
 
     def choose(self, state, plies, colour, key):
         self.asked.append((colour, [ply.text for ply in plies]))

@@ -98,20 +98,6 @@ def test_sampled_positions_are_consistent_with_the_environment(name, size, min_p
     assert_consistent(environment, make_oracle(find(name), size), drawn.states)
 
 
-def test_on_4x4_the_first_stones_to_take_are_those_of_the_short_diagonal():
-    """A known map of the swap rule. To leave a stone is worth the opposite of taking it."""
-    oracle, to_take = hex_solver.make_oracle(4), []
-    for first_cell in range(16):
-        observation = np.zeros((4, 4, 4), bool)
-        observation.reshape(16, 4)[first_cell, 1] = True
-        observation[..., 2:] = True
-        values = oracle.action_values(observation)
-        swap_value = values.pop(16)
-        assert swap_value == -max(values.values())
-        to_take += [first_cell] if swap_value > 0 else []
-    assert to_take == [3, 6, 9, 12]
-
-
 # --- a player against every line of play: the counts are those of a recursion in plain Python -------------------------
 
 
@@ -148,15 +134,16 @@ def test_the_tables_are_whole_and_look_the_same_after_a_half_turn(size):
     np.testing.assert_array_equal(wins, wins[::-1, ::-1])
 
 
-def test_perfect_play_agrees_with_the_table():
-    """Our own solver on 3x3: after a winning first move the other player, who cannot swap, loses."""
-    environment = make_environment("hex", board_size=3)
+@pytest.mark.parametrize("size", [3, 4])
+def test_perfect_play_agrees_with_the_table(size):
+    """Our own solver: after a winning first move the other player, who cannot swap, loses."""
+    environment = make_environment("hex", board_size=size)
     first_stones = openings.opening_positions(environment)
-    legal = np.asarray(first_stones.legal_action_mask)
-    assert (legal[:, :9] == ~np.eye(9, dtype=bool)).all() and not legal[:, 9].any()
-    seen = np.asarray(environment.roots(first_stones).observation)
-    best = [max(hex_solver.make_oracle(3).action_values(position).values()) for position in seen]
-    np.testing.assert_array_equal(np.reshape(best, (3, 3)) < 0, openings.WINS[3])
+    legal, cells = np.asarray(first_stones.legal_action_mask), size**2
+    assert (legal[:, :cells] == ~np.eye(cells, dtype=bool)).all() and not legal[:, cells].any()
+    seen, oracle = np.asarray(environment.roots(first_stones).observation), hex_solver.make_oracle(size)
+    best = [max(oracle.action_values(position).values()) for position in seen]
+    np.testing.assert_array_equal(np.reshape(best, (size, size)) < 0, openings.WINS[size])
 
 
 class Solver(Agent):
