@@ -62,12 +62,6 @@ def test_for_an_encoder_all_codes_are_random():
     assert codes.shape == (300, 2) and set(np.asarray(codes).ravel()) == set(range(21))
 
 
-def test_frames_without_outcomes_are_refused_where_outcomes_are_to_be_known():
-    window = make_window(np.zeros((2, 3)), np.ones((2, 3)))
-    with pytest.raises(ValueError, match="stored without them"):
-        chance.sample_codes(window, jnp.ones((2, 3)), jax.random.key(0), num_codes=3, known=True)
-
-
 def test_the_encoder_knows_no_code_of_a_move_that_ends_a_game_and_the_game_does():
     batch = batch_of(alive=[1, 1, 0])
     np.testing.assert_array_equal(chance.code_mask(batch, encoded=True), [[1, 0]])

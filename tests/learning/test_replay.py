@@ -115,13 +115,8 @@ def test_what_is_no_bool_is_not_packed_and_uint8_which_looks_packed_is_refused()
     packed = replay.pack(floats)
     assert packed.observation is floats.observation
     assert replay.unpack(packed, (2,)).observation is floats.observation
-    with pytest.raises(ValueError, match="uint8"):
+    with pytest.raises(AssertionError):
         replay.pack(floats._replace(observation=floats.observation.astype(jnp.uint8)))
-
-
-def test_a_ring_that_is_no_multiple_of_the_rollout_is_refused():
-    with pytest.raises(ValueError, match="replay length 10 is not a multiple of the rollout length 4"):
-        replay.add(replay.init(TRANSITION, num_envs=B, replay_length=10), rollout(0))
 
 
 # --- which windows may be sampled -------------------------------------------------------------------------------------
