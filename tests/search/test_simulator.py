@@ -1,44 +1,27 @@
 """Planning with the ground-truth model: what a learned model may get wrong and the game itself cannot."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from muzero_jax.games.environment import make_environment
-from muzero_jax.networks.model import make_model
-from muzero_jax.networks.value_transform import Support
-from muzero_jax.search import mctx_reference, policies
 from muzero_jax.search.simulator import expected_sign, ground_truth_model, learned_model
-from muzero_jax.types import NetworkOutput, QTransform
+from muzero_jax.types import NetworkOutput
+from tests.reference.models import make_network
+from tests.reference.searches import gumbel, puct
 
 ENVIRONMENT = make_environment("tic_tac_toe")
-MODEL = make_model(
-    ENVIRONMENT, Support(-1.0, 1.0, 3), kind="mlp", width=8, num_blocks=1, activation="relu", compute_dtype="float32"
-)
+MODEL = make_network("mlp", ENVIRONMENT)
 WORLD = ground_truth_model(ENVIRONMENT, MODEL)
 PARAMS = MODEL.init(jax.random.key(0))  # heads are zero: a uniform prior and value 0 everywhere
-GUMBEL = {
-    "num_simulations": 48,
-    "max_num_considered_actions": 9,
-    "gumbel_scale": 0.0,
-    "qtransform": QTransform(0.4, 50.0, rescale_values=False),
-    "improved_value": True,
-}
-PUCT = {
-    "num_simulations": 48,
-    "dirichlet_fraction": 0.0,
-    "dirichlet_alpha": 0.3,
-    "pb_c_init": 1.25,
-    "pb_c_base": 19652.0,
-    "temperature": 0.0,
-}
 
 
-def make_look(implementation, kind):
-    """The search of `implementation` with the ground-truth model, compiled when it is first asked."""
-    make, settings = (implementation.gumbel_search, GUMBEL) if kind == "gumbel" else (implementation.puct_search, PUCT)
-    run = jax.jit(make(WORLD, **settings))
+def make_look(make, engine):
+    """A search with the ground-truth model, compiled when it is first asked."""
+    run = jax.jit(make(WORLD, engine, num_simulations=48))
     return lambda states, params=PARAMS: jax.device_get(run(params, jax.random.key(0), ENVIRONMENT.roots(states)))
 
 
@@ -57,19 +40,19 @@ def with_opinions(params):
     return jax.tree.unflatten(structure, [leaf + 0.3 * bump for leaf, bump in zip(leaves, noise, strict=True)])
 
 
-@pytest.fixture(scope="module", params=["gumbel", "puct"])
-def kind(request):
+@pytest.fixture(scope="module", params=[partial(gumbel, max_num_considered_actions=9), puct], ids=["gumbel", "puct"])
+def make(request):
     return request.param
 
 
 @pytest.fixture(scope="module")
-def look(kind):
-    return make_look(policies, kind)
+def look(make):
+    return make_look(make, "own")
 
 
 @pytest.fixture(scope="module")
-def reference(kind):
-    return make_look(mctx_reference, kind)
+def reference(make):
+    return make_look(make, "mctx")
 
 
 def test_without_any_knowledge_search_finds_the_win_and_parries_the_threat(look):
