@@ -105,14 +105,14 @@ def test_the_reference_plans_with_the_ground_truth_model_alike(look, reference, 
 # --- what a learned model predicts ------------------------------------------------------------------------------------
 
 
-def predicting(legal_logits, discount_logits):
-    """One new node of `learned_model` with gamma 0.5, from a model that says this of every move."""
+def predicting(legal_logits, discount_logits, **asked):
+    """One new node of `learned_model` with gamma 0.5, from a model that says this and is asked for it."""
     output = NetworkOutput(jnp.zeros((1, 1)), jnp.ones((1, 1)), jnp.ones((1, 1)), jnp.zeros((1, 3)))
     given = {"legal_logits": legal_logits, "discount_logits": discount_logits}
     output = output._replace(extras={name: jnp.array([logits]) for name, logits in given.items() if logits is not None})
     model = MODEL._replace(recurrent_inference=lambda *_: output, to_scalar=lambda logits: logits[..., 0])
     flags = {"predicted_legality": legal_logits is not None, "predicted_discount": discount_logits is not None}
-    return learned_model(model, 0.5, **flags).expand(None, jax.random.key(0), jnp.zeros(1, jnp.int32), None)
+    return learned_model(model, 0.5, **(flags | asked)).expand(None, jax.random.key(0), jnp.zeros(1, jnp.int32), None)
 
 
 def test_a_move_that_the_model_thinks_illegal_has_no_prior_unless_all_are():
@@ -133,11 +133,6 @@ def test_an_expected_sign_is_no_matrix_product_which_accelerators_round():
 
 
 def test_heads_that_nobody_asked_for_are_not_used():
-    output = NetworkOutput(*(jnp.zeros((1, 3)) for _ in range(4)))
-    output = output._replace(
-        extras={"legal_logits": jnp.array([[1.0, -1.0, -1.0]]), "discount_logits": jnp.array([[9.0, 0.0, 0.0]])}
-    )
-    model = MODEL._replace(recurrent_inference=lambda *_: output, to_scalar=lambda logits: logits[..., 0])
-    node = learned_model(model, -1.0).expand(None, jax.random.key(0), jnp.zeros(1, jnp.int32), None)
+    node = predicting([1.0, -1.0, -1.0], [9.0, 0.0, 0.0], predicted_legality=False, predicted_discount=False)
     np.testing.assert_allclose(node.prior, [[1 / 3] * 3], rtol=1e-6)
-    assert node.discount == -1
+    assert node.discount == 0.5
