@@ -272,10 +272,10 @@ def test_initial_parameters_depend_on_the_key_alone():
     assert (params[0] != params[2]).any()
 
 
-@pytest.fixture(scope="module")
-def overfitted():
-    """Losses of 400 updates on the same four windows, which a small residual MLP can learn by heart."""
-    model = make_network("mlp", support=SUPPORT, width=32)
+@pytest.fixture(scope="module", params=["mlp", "attention"])
+def overfitted(request):
+    """Losses of 400 updates on the same four windows, which a small network can learn by heart."""
+    model = make_network(request.param, support=SUPPORT, width=32)
     batch = make_batch(4, BOARD.num_actions, BOARD.observation_shape)
     batch = batch._replace(observation=batch.observation > 0.5)
     step = partial(update, optimiser=OPTIMISER, loss=make_loss(model, reconstruction=1.0))
