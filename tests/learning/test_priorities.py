@@ -263,14 +263,3 @@ def test_a_window_whose_return_stops_at_once_keeps_its_priority(stop_at_explorat
     written = jax.jit(replay.write_back)(ring, (write_back,))
     np.testing.assert_allclose(written.priority[0], found, rtol=1e-6)
     np.testing.assert_allclose(metrics["train/priority"], 0.5 if stop_at_exploration else 0.7, rtol=1e-6)
-
-
-def test_a_window_without_an_error_is_sampled_now_and_then():
-    """One of 32 windows has the error 2, the largest between outcomes -1 and 1; the others have none."""
-    window = make_window(np.zeros((C, B)), -np.ones((C, B)))
-    ring = replay.add(replay.init(frame_of(window), num_envs=B, replay_length=C), window)
-    calm = jnp.full((C, B), priorities.FLOOR).at[0, 0].set(2 + priorities.FLOOR)
-    sample = sample_of(ring._replace(priority=calm), num_updates=20, batch_size=1000)
-    share = ((sample.slot == 0) & (sample.game == 0)).mean()
-    assert share == pytest.approx(2.01 / (2.01 + 31 * 0.01), abs=0.01)
-    assert len(np.unique(sample.slot * B + sample.game)) == 32
