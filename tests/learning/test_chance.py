@@ -12,6 +12,7 @@ from muzero_jax.networks.layers import Abilities
 from muzero_jax.types import Model, NetworkOutput
 from tests.reference import coin
 from tests.reference.models import make_network, random_params
+from tests.reference.programs import alone
 from tests.reference.windows import make_window, random_window, said_of_two_moves, two_moves
 
 K, C = 2, 3
@@ -255,7 +256,8 @@ def learned_coin(model, *, num_updates, num_seeds=1):
             sample_codes=sample,
         )
         loss = partial(losses.loss, model=model, terms=terms)
-        return learner.update(state, batch, schedule(0.0, state.num_updates), loss=loss, optimiser=optimiser)
+        update = partial(learner.update, loss=loss, optimiser=optimiser)
+        return alone(update, state, batch, schedule(0.0, state.num_updates))
 
     def train(key):
         return jax.lax.scan(step, learner.init(model, optimiser, key), jax.random.split(key, num_updates))[0].params

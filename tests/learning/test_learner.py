@@ -14,6 +14,7 @@ from muzero_jax.learning.losses import Term
 from muzero_jax.types import LearnerState
 from tests.reference import windows
 from tests.reference.models import BOARD, SUPPORT, make_network, make_tanh_model
+from tests.reference.programs import alone, on_devices
 from tests.reference.windows import random_window
 
 N, K = 8, 2
@@ -34,10 +35,15 @@ def make_loss(model, reconstruction=0.0):
     return partial(losses.loss, model=model, terms=terms if reconstruction else terms[:3])
 
 
-def update(state, batch, **options):
-    """`learner.update` at a constant rate."""
+def update_of_share(state, batch, *, rate=RATE, **options):
+    """`learner.update`, as one of several devices makes it."""
     bound = {"optimiser": DESCENT, "loss": make_loss(MODEL, reconstruction=0.5)} | options
-    return learner.update(state, batch, RATE, **bound)
+    return learner.update(state, batch, rate, **bound)
+
+
+def update(state, batch, **options):
+    """`learner.update`, as the only device makes it."""
+    return alone(partial(update_of_share, **options), state, batch)
 
 
 def make_batch(num_windows, num_actions=3, observation_shape=(2,)):
@@ -74,11 +80,11 @@ def test_the_learning_rate_warms_up_and_is_constant_or_falls_to_a_tenth(schedule
 
 
 def test_a_step_is_as_long_as_the_learning_rate_says():
-    step = jax.jit(partial(learner.update, optimiser=OPTIMISER, loss=make_loss(MODEL)))
+    step = jax.jit(partial(update, optimiser=OPTIMISER))
     start, batch = learner.init(MODEL, OPTIMISER, jax.random.key(0)), make_batch(N)
 
     def after(rate):
-        moved, metrics = step(start, batch, rate)
+        moved, metrics = step(start, batch, rate=rate)
         assert float(metrics["train/learning_rate"]) == pytest.approx(rate) and int(moved.num_updates) == 1
         return jax.tree.map(np.subtract, *jax.device_get((moved.params, start.params)))
 
@@ -227,8 +233,7 @@ def test_an_update_counts_itself_and_changes_every_parameter(state, updated):
 
 def test_shares_of_a_batch_averaged_over_devices_make_the_same_step_as_the_whole(state, batch, updated):
     halves = jax.tree.map(lambda x: x.reshape(2, N // 2, *x.shape[1:]), batch)
-    share = jax.vmap(lambda half: update(state, half, axis_name="data"), axis_name="data")
-    after, metrics = jax.jit(share)(halves)
+    after, metrics = on_devices(partial(update_of_share, state), halves)
     expected, expected_metrics = updated
     for row in range(2):
         assert_trees_close(jax.tree.map(lambda x: x[row], metrics), expected_metrics, rtol=1e-4)  # noqa: B023
