@@ -257,7 +257,7 @@ def learned_coin(model, *, num_updates, num_seeds=1):
         )
         loss = partial(losses.loss, model=model, terms=terms)
         update = partial(learner.update, loss=loss, optimiser=optimiser)
-        return alone(update, state, batch, schedule(0.0, state.num_updates))
+        return alone(update, state, batch, schedule(jnp.float32(0.0), state.num_updates))
 
     def train(key):
         return jax.lax.scan(step, learner.init(model, optimiser, key), jax.random.split(key, num_updates))[0].params
