@@ -186,9 +186,9 @@ def update(
     params, optimiser_state, metrics = step(loss, learner.params, learner.optimiser_state, batch, descend=descend)
     metrics |= {"train/parameter_norm": joined.norm(params), "train/learning_rate": rate}
     num_updates = learner.num_updates + 1
-    target = (
-        None if learner.target_params is None or follow is None else follow(learner.target_params, params, num_updates)
-    )
+    target = learner.target_params
+    if target is not None and follow is not None:
+        target = follow(target, params, num_updates)
     return LearnerState(params, optimiser_state, num_updates, target), metrics
 
 
