@@ -35,7 +35,7 @@ apps.check: types own ops games storage networks learning algorithm training pre
 apps.engines: types own games apps.play
 apps.play: types own games search algorithm agent
 apps.evaluation: types own ops games storage search algorithm agent run apps.engines
-apps.sources: types own games storage learning algorithm agent run
+apps.sources: types own games storage learning algorithm agent
 apps.start: types own ops games storage algorithm run apps.check apps.evaluation apps.sources
 apps.study: types ops storage algorithm run apps.evaluation apps.start
 apps.notebook: ops storage run
@@ -118,32 +118,32 @@ READS_CONFIG = {"agent", "algorithm", "presets", "run", "storage"}
 
 # Lines of each package: a ratchet. They may fall, and rise only in a commit that says what a user gets for it.
 LINES = {
-    "__init__": 67,
+    "__init__": 65,
     "__main__": 6,
-    "agent": 190,
-    "algorithm": 694,
+    "agent": 180,
+    "algorithm": 672,
     "apps.__init__": 1,
-    "apps.check": 608,
-    "apps.commands": 1680,
-    "apps.engines": 1090,
-    "apps.evaluation": 3443,
+    "apps.check": 606,
+    "apps.commands": 1660,
+    "apps.engines": 1089,
+    "apps.evaluation": 3363,
     "apps.notebook": 57,
-    "apps.play": 3215,
-    "apps.sources": 490,
+    "apps.play": 3133,
+    "apps.sources": 483,
     "apps.start": 233,
-    "apps.study": 836,
+    "apps.study": 833,
     "apps.train": 62,
-    "games": 2891,
-    "learning": 1496,
-    "networks": 1235,
-    "ops": 1057,
+    "games": 2885,
+    "learning": 1470,
+    "networks": 1227,
+    "ops": 1026,
     "own": 319,
     "presets": 439,
-    "run": 2392,
-    "search": 1232,
-    "storage": 1529,
+    "run": 2354,
+    "search": 1223,
+    "storage": 1509,
     "training": 130,
-    "types": 301,
+    "types": 291,
 }
 
 BANNED = {  # the glossary's "don't write", as far as a name alone tells

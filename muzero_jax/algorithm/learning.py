@@ -11,7 +11,6 @@ from muzero_jax.algorithm.playing import predicts_discount
 from muzero_jax.learning import chance, learner, losses, priorities, reanalyze, replay, symmetries, targets
 from muzero_jax.learning.losses import Term
 from muzero_jax.ops import devices, micro_batches
-from muzero_jax.ops.devices import AXIS
 from muzero_jax.storage.config import Config
 from muzero_jax.types import (
     Batch,
@@ -221,7 +220,6 @@ def build_update(config: Config, model: Model):
             optimiser=optimiser,
             follow=follow,
             micro_batch=micro_batch(config, model, batch.actions.shape[0]),
-            axis_name=AXIS,
         )
 
     return update

@@ -50,12 +50,6 @@ MakeNotation = Callable[[tuple[int, int], int], Notation]
 """(board shape, number of actions) -> the notation of that board."""
 
 
-def action_numbers(shape: tuple[int, int], num_actions: int) -> Notation:
-    """pgx's own numbers as moves. The board has no labels, which would look like the names of moves."""
-    del shape
-    return Notation(*numbers(num_actions), [], [])
-
-
 def coordinates(*others: str, letters: str = LETTERS, upward: bool = False) -> MakeNotation:
     """For games whose actions are the cells and then `others`; `upward` puts row 1 at the bottom."""
 
@@ -81,7 +75,7 @@ def of_page(page: str | None) -> MakeNotation:
             return Notation(*words(columns), columns, rows)
         if page != COLUMNS and num_actions - num_cells in (0, 1) and is_lettered:
             return coordinates(*map(str, range(num_cells, num_actions)))(shape, num_actions)
-        return action_numbers(shape, num_actions)
+        return Notation(*numbers(num_actions), [], [])  # labels would look like the names of moves
 
     return make
 

@@ -42,19 +42,19 @@ class Moves(NamedTuple):
     agrees: Array  # bool, `observe` and `legal` say what the state's fields say
 
 
-def play(environment: Environment, *, num_games: int, max_moves: int, seed: int = 0) -> Moves:
+def play(environment: Environment, *, num_games: int, max_moves: int) -> Moves:
     """Plays random legal moves until all games are over, or for `max_moves` moves."""
     environment = in_form(environment)
     move = _mover(environment.move, environment.observe, environment.legal)
-    return watch(environment.init, move, num_games=num_games, max_moves=max_moves, seed=seed)
+    return watch(environment.init, move, num_games=num_games, max_moves=max_moves)
 
 
-def watch(init: Callable, move: Callable, *, num_games: int, max_moves: int, seed: int = 0) -> Any:
+def watch(init: Callable, move: Callable, *, num_games: int, max_moves: int) -> Any:
     """What random games show, leaves [T, G, ...], until all are over, or for `max_moves` moves.
 
     `move` is (state, whether its game is over, key) -> (the next state, whether the game is over then, what to show).
     """
-    start_key, play_key = jax.random.split(jax.random.key(seed))
+    start_key, play_key = jax.random.split(jax.random.key(0))
     states, over = _begin(init, jax.random.split(start_key, num_games)), jnp.zeros(num_games, bool)
     pieces: list[Any] = []
     while not pieces or not bool(over.all()) and len(pieces) * MOVES_PER_CALL < max_moves:

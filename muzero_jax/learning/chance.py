@@ -32,8 +32,7 @@ def sample_codes(
     arbitrary = jax.random.randint(key, shape, 0, num_codes, dtype=jnp.int32)
     if not known:
         return arbitrary
-    if window.outcome is None:
-        raise ValueError("--model learned_outcomes learns from outcomes, and these frames were stored without them")
+    assert window.outcome is not None, "frames of a game that lists its chance"
     outcome = window.outcome[:, : shape[1]]
     return jnp.where(alive[:, :-1] > 0, jnp.where(outcome < 0, num_codes - 1, outcome), arbitrary)
 

@@ -2,7 +2,7 @@
 
 AdamW, or another optimiser by name, after clipping by global norm, with a linear warm-up and then a constant learning
 rate, or one that falls as a cosine of the run's progress.
-Under data parallelism each device sees its share of the batch and a `pmean` over `axis_name` makes the gradients one.
+Each device sees its share of the batch, and a mean over `AXIS`, which names the devices, makes the gradients one.
 
 float16 loses small gradients and overflows with large ones, so its loss is multiplied by a scale that Flax adapts
 (Micikevicius et al. 2018, arXiv 1710.03740, section 3.2): a step whose gradient overflows is skipped and halves the
@@ -24,7 +24,8 @@ from jaxtyping import Array
 from optax.contrib import MuonDimensionNumbers
 
 from muzero_jax.learning import joined
-from muzero_jax.ops import devices, micro_batches
+from muzero_jax.ops import micro_batches
+from muzero_jax.ops.devices import AXIS, mean_over
 from muzero_jax.types import Batch, LearnerState, Metrics, Model, Number, Params
 
 LossOf = Callable[[Params, Batch], tuple[Array, Metrics]]
@@ -166,16 +167,14 @@ def update(
     optimiser: optax.GradientTransformation,
     follow: Follow | None = None,
     micro_batch: int | None = None,
-    axis_name: str | None = None,
 ) -> tuple[LearnerState, Metrics]:
-    """One gradient step, or none where the gradient of a scaled loss overflows.
+    """One gradient step, or none where the gradient of a scaled loss overflows; runs where `AXIS` names the devices.
 
     Args:
       loss: the loss of a batch, with everything else bound.
       follow: how the target network follows the other one, if there is one.
       micro_batch: how many of the N windows to compute the gradient of at once, a divisor of N; by default all. A
         scaled loss takes them all, because the whole batch's gradient decides whether it overflows.
-      axis_name: the name of the mesh axis of the devices that share the batch, if several do.
     """
     chex.assert_equal_shape_prefix(jax.tree.leaves(batch), 1)
     if isinstance(learner.optimiser_state, ScaledState):
@@ -184,48 +183,33 @@ def update(
         step = partial(_step, micro_batch=micro_batch or batch.actions.shape[0])
     rate = jnp.float32(learning_rate)
     descend = partial(optax.with_extra_args_support(optimiser).update, learning_rate=rate)
-    params, optimiser_state, metrics = step(
-        loss, learner.params, learner.optimiser_state, batch, descend=descend, axis_name=axis_name
-    )
+    params, optimiser_state, metrics = step(loss, learner.params, learner.optimiser_state, batch, descend=descend)
     metrics |= {"train/parameter_norm": joined.norm(params), "train/learning_rate": rate}
     num_updates = learner.num_updates + 1
-    target = (
-        None if learner.target_params is None or follow is None else follow(learner.target_params, params, num_updates)
-    )
+    target = learner.target_params
+    if target is not None and follow is not None:
+        target = follow(target, params, num_updates)
     return LearnerState(params, optimiser_state, num_updates, target), metrics
 
 
 def _step(
-    loss_of: LossOf,
-    params: Params,
-    state: Any,
-    batch: Batch,
-    *,
-    descend: Callable[..., Any],
-    micro_batch: int,
-    axis_name: str | None,
+    loss_of: LossOf, params: Params, state: Any, batch: Batch, *, descend: Callable[..., Any], micro_batch: int
 ) -> tuple[Params, Any, Metrics]:
     gradient = partial(jax.grad(loss_of, has_aux=True), params)
-    gradients, metrics = _mean(micro_batches.mean(gradient, batch, micro_batch), axis_name)
+    gradients, metrics = mean_over(AXIS, micro_batches.mean(gradient, batch, micro_batch))
     metrics["train/gradient_norm"] = joined.norm(gradients)
     updates, state = descend(gradients, state, params)
     return joined.apply(params, updates), state, metrics
 
 
 def _scaled_step(
-    loss_of: LossOf,
-    params: Params,
-    state: ScaledState,
-    batch: Batch,
-    *,
-    descend: Callable[..., Any],
-    axis_name: str | None,
+    loss_of: LossOf, params: Params, state: ScaledState, batch: Batch, *, descend: Callable[..., Any]
 ) -> tuple[Params, ScaledState, Metrics]:
     """As `_step`, of a scaled loss. A skipped step says gradient norm 0, but not where the scale can fall no lower."""
     scale = state.loss_scale.scale
-    gradient_fn = state.loss_scale.value_and_grad(loss_of, has_aux=True, axis_name=axis_name)
+    gradient_fn = state.loss_scale.value_and_grad(loss_of, has_aux=True, axis_name=AXIS)
     loss_scale, is_finite, (_, metrics), gradients = gradient_fn(params, batch)
-    metrics = _mean(metrics, axis_name)
+    metrics = mean_over(AXIS, metrics)
     may_fail = scale > MINIMUM_SCALE
     metrics["train/gradient_norm"] = jnp.where(may_fail & ~is_finite, 0.0, joined.norm(gradients))
     metrics["train/loss_scale"] = scale
@@ -233,7 +217,3 @@ def _scaled_step(
     stepped = joined.apply(params, updates), optimiser_state
     params, optimiser_state = jax.tree.map(partial(jnp.where, is_finite), stepped, (params, state.optimiser_state))
     return params, ScaledState(optimiser_state, loss_scale), metrics
-
-
-def _mean(tree: Any, axis_name: str | None) -> Any:
-    return tree if axis_name is None else devices.mean_over(axis_name, tree)

@@ -77,8 +77,8 @@ def refresh(
     found = search(params, key, jax.tree.map(lambda x: x[:num_windows, :num_frames].reshape(-1, *x.shape[2:]), frames))
 
     def put(stored: Array, fresh: Array) -> Array:
-        is_fresh = is_chosen.reshape(-1, *[1] * (fresh.ndim - 1))
-        return stored.at[:num_windows, :num_frames].set(jnp.where(is_fresh, fresh, stored[:num_windows, :num_frames]))
+        kept = jax.vmap(jnp.where)(is_chosen, fresh, stored[:num_windows, :num_frames])
+        return stored.at[:num_windows, :num_frames].set(kept)
 
     return window._replace(
         search_policy=put(window.search_policy, found.policy.reshape(*shape, -1)),

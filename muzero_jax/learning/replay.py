@@ -44,12 +44,8 @@ def init(
 
 
 def pack(transition: Transition) -> Transition:
-    """Transitions as the buffer keeps them: bool observations and legal moves eight to a byte, all else as it is.
-
-    Raises ValueError for observations of uint8, which `unpack` would take for packed bits.
-    """
-    if transition.observation.dtype == jnp.uint8:
-        raise ValueError("an observation of uint8 looks like packed bits; give it another dtype")
+    """Transitions as the buffer keeps them: bool observations and legal moves eight to a byte, all else as it is."""
+    assert transition.observation.dtype != jnp.uint8, "`unpack` would take it for packed bits"
 
     def packed(x: Array) -> Array:
         return jnp.packbits(x.reshape(*transition.action.shape, -1), axis=-1) if x.dtype == jnp.bool_ else x
@@ -80,8 +76,7 @@ def add(replay: ReplayState, trajectory: Transition) -> ReplayState:
     replay_length, num_envs = replay.transitions.action.shape
     rollout_length = trajectory.action.shape[0]
     chex.assert_tree_shape_prefix(trajectory, (rollout_length, num_envs))
-    if replay_length % rollout_length:
-        raise ValueError(f"replay length {replay_length} is not a multiple of the rollout length {rollout_length}")
+    assert replay_length % rollout_length == 0, "else a rollout would run out of the buffer"
 
     def entering(priority: Array) -> Array:
         highest = jax.lax.pmax(jnp.max(priority), AXIS)

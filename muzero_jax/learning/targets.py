@@ -62,10 +62,14 @@ def alive_frames(is_last: Bool[Array, "N L"]) -> Bool[Array, "N L"]:
     return jnp.pad(goes_on[:, :-1], ((0, 0), (1, 0)), constant_values=True)
 
 
+def cut_off(window: Transition) -> Bool[Array, "N L"]:
+    """Mask [N, L] of moves after which a time limit ended the episode."""
+    return window.is_last & (window.discount != 0)
+
+
 def stops(window: Transition, *, stop_at_exploration: bool) -> Bool[Array, "N L"]:
     """Mask [N, L] of frames at which a return ends: random moves if asked to, and moves that a time limit cut off."""
-    is_cut = window.is_last & (window.discount != 0)
-    return (window.explored & stop_at_exploration) | is_cut
+    return (window.explored & stop_at_exploration) | cut_off(window)
 
 
 def make(
@@ -88,14 +92,10 @@ def make(
 
     Returns:
       the targets, with leaves [N, K] and [N, K+1]; 0 past a game's end, and masked past a time limit.
-
-    Raises ValueError for windows that are too short.
     """
     k, k1 = unroll_steps, unroll_steps + 1
-    if window.action.shape[1] < k + td_steps + 1:
-        raise ValueError(f"a window of {window.action.shape[1]} frames is too short for K + n + 1 = {k + td_steps + 1}")
+    assert window.action.shape[1] > k + td_steps, f"a window must have K + n + 1 = {k + td_steps + 1} frames"
     alive = alive_frames(window.is_last)
-    is_cut = window.is_last & (window.discount != 0)
     has_policy = alive if window.in_full is None else alive & window.in_full
     value = lambda_returns(
         window.reward,
@@ -115,7 +115,7 @@ def make(
         policy=window.search_policy[:, :k1],
         policy_mask=has_policy[:, :k1].astype(jnp.float32),
         alive=alive[:, :k1].astype(jnp.float32),
-        mask=alive_frames(is_cut & alive)[:, :k1].astype(jnp.float32),
+        mask=alive_frames(cut_off(window) & alive)[:, :k1].astype(jnp.float32),
         discount=jnp.where(alive[:, :k], window.discount[:, :k], 0.0),
     )
 

@@ -7,6 +7,7 @@ transposition turns the one into the other. So a network need only ever learn on
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
@@ -40,18 +41,13 @@ class ColourSwap(NamedTuple):
 
     def by_action(self, numbers: Float[Array, "N A"], needed: Bool[Array, " N"]) -> Float[Array, "N A"]:
         """A number for each action, swapped likewise."""
-        return where_swapped(needed, numbers[:, np.asarray(self.action)], numbers)
+        return jax.vmap(jnp.where)(needed, numbers[:, np.asarray(self.action)], numbers)
 
     def _moved(self, x, needed, negate):
         flat = x.reshape(x.shape[0], -1)
         moved = flat[:, np.asarray(self.observation)]
         moved = jnp.where(np.asarray(self.flipped), negate(moved), moved)
-        return where_swapped(needed, moved, flat).reshape(x.shape)
-
-
-def where_swapped(needed: Bool[Array, " N"], swapped: Array, other: Array) -> Array:
-    """Row by row [N, ...], `swapped` where that is `needed`, else `other`."""
-    return jnp.where(needed.reshape(-1, *(1,) * (other.ndim - 1)), swapped, other)
+        return jax.vmap(jnp.where)(needed, moved, flat).reshape(x.shape)
 
 
 def colour_swap_of(environment: Environment) -> ColourSwap:

@@ -8,6 +8,7 @@ read-outs of their own.
 """
 
 import flax.linen as nn
+import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -42,8 +43,7 @@ class ChanceNetwork(MuZeroNetwork):
         is_move = action < num_actions
         of_move = self.action_encoder(jnp.clip(action, 0, num_actions - 1))
         of_code = self._on_board(self.code_encoder(jnp.clip(action - num_actions, 0, num_codes - 1)))
-        encoded = jnp.where(is_move.reshape(-1, *[1] * (of_move.ndim - 1)), of_move, of_code)
-        return self._follow(embedding, encoded, is_move)
+        return self._follow(embedding, jax.vmap(jnp.where)(is_move, of_move, of_code), is_move)
 
     def follow_code(self, embedding, code):
         """As `recurrent_inference` at A + code, of a one-hot code [N, C], to which its gradient passes."""

@@ -9,7 +9,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from muzero_jax.networks.canonical import ColourSwap, where_swapped
+from muzero_jax.networks.canonical import ColourSwap
 from muzero_jax.networks.convolutional import CellHeads, PooledBias, kinds_of
 from muzero_jax.networks.layers import (
     ActionPlanes,
@@ -67,9 +67,8 @@ class ImaginingNetwork(Network):
         if self.colour_swap is None:
             return self.imagine(bits, self.action_encoder(action))
         needed = self.colour_swap.is_needed(bits)
-        encoded = where_swapped(
-            needed, self.action_encoder(self.colour_swap.renamed(action)), self.action_encoder(action)
-        )
+        swapped, plain = (self.action_encoder(a) for a in (self.colour_swap.renamed(action), action))
+        encoded = jax.vmap(jnp.where)(needed, swapped, plain)
         logits, of_move = self.imagine(self.colour_swap.bits(bits, needed), encoded)
         return self.colour_swap.logits(logits, needed), of_move
 

@@ -38,7 +38,6 @@ class BoardConvolution(nn.Module):
 
     features: int
     size: int = 3
-    use_bias: bool = True
     dtype: jnp.dtype = jnp.float32
     product_dtype: jnp.dtype | None = None
 
@@ -47,9 +46,7 @@ class BoardConvolution(nn.Module):
         shape = (self.size, self.size, inputs.shape[-1], self.features)
         kernel = self.param("kernel", nn.initializers.he_normal(), shape)
         outputs = convolve(inputs.astype(self.dtype), kernel.astype(self.dtype), self.product_dtype)
-        if self.use_bias:
-            outputs += self.param("bias", nn.initializers.zeros, (self.features,)).astype(self.dtype)
-        return outputs
+        return outputs + self.param("bias", nn.initializers.zeros, (self.features,)).astype(self.dtype)
 
 
 def dense(features: int, *, dtype: jnp.dtype, product_dtype: jnp.dtype | None, use_bias: bool = True) -> nn.Dense:

@@ -88,7 +88,6 @@ def visit(
     games = jnp.arange(num_games)
     rule = below if simulator.num_outcomes is None else or_chance(below, num_actions)
     grow = partial(_pass, simulator=simulator, params=params, below=rule, key=key)
-    common = np.count_nonzero(rounds[-1])
 
     zeros = jnp.zeros((num_games, num_actions))
     row = Row(root.prior, zeros, zeros, root.value, root.value)
@@ -96,18 +95,18 @@ def visit(
     is_active, actions = jnp.isfinite(scores.T), actions.T  # [W, B]
     actions = jnp.where(is_active, actions, actions[0])  # a lane without an action of its own is idle
     num_visited = jnp.asarray(rounds)[is_active.sum(0)]  # [B, P]
-    num_passes = jnp.maximum(common, (num_visited > 0).sum(-1).max())
+    num_passes = (num_visited > 0).sum(-1).max()
     first_key = jax.random.fold_in(key, 0)
     first = simulator.expand(params, first_key, actions.ravel(), _repeated(root.embedding, len(actions)))
     lanes = _plant(first)
     row = _seen(row, lanes, actions, is_active, 1)
-    for width, start, end in phases(rounds):
+    for width, start, end, is_certain in phases(rounds):
         if width < len(actions):
             kept = lax.top_k(_scores(score, row, actions, is_active).T, width)[1].T
             actions, is_active = actions[kept, games], is_active[kept, games]
             lanes = jax.tree.map(partial(_kept, kept=kept), lanes)
         turn = partial(_turn, score=score, actions=actions, num_visited=num_visited, grow=grow)
-        stop = end if end <= common else jnp.minimum(end, num_passes)
+        stop = end if is_certain else jnp.minimum(end, num_passes)
         with jax.named_scope("passes"):
             lanes, row, is_active = lax.fori_loop(start, stop, turn, (_with_room(lanes, end - start), row, is_active))
     value = (root.value + (row.visits * row.q).sum(-1)) / (1 + row.visits.sum(-1))
@@ -127,17 +126,17 @@ def rounds_of(visits: np.ndarray) -> np.ndarray:
     return np.array([np.pad(row, (0, length - len(row))) for row in rows])
 
 
-def phases(rounds: np.ndarray) -> list[tuple[int, int, int]]:
-    """(lanes, first pass, last pass + 1) of all passes but the first, which visits m actions.
+def phases(rounds: np.ndarray) -> list[tuple[int, int, int, bool]]:
+    """(lanes, first pass, last pass + 1, whether all are made) of all passes but the first, which visits m actions.
 
     Each phase compiles a pass of its own, so lanes are as many as in some round of m actions, or two. Passes beyond
     those rounds are a phase of their own, because their number depends on the positions.
     """
-    widths, common = rounds.max(0), np.count_nonzero(rounds[-1])
+    widths = rounds.max(0)
     steps = np.union1d(rounds[-1], [1, 2])
     rounded = steps[np.searchsorted(steps, widths)]
-    alike = groupby(range(1, len(widths)), key=lambda new: (int(rounded[new]), new < common))
-    return [(width, (passes := list(same))[0], passes[-1] + 1) for (width, _), same in alike]
+    alike = groupby(range(1, len(widths)), key=lambda new: (int(rounded[new]), bool(rounds[-1, new])))
+    return [(width, (passes := list(same))[0], passes[-1] + 1, certain) for (width, certain), same in alike]
 
 
 def _turn(

@@ -16,9 +16,9 @@ from jaxtyping import Array, Float
 
 from muzero_jax.ops.reductions import first_argmax, reduce_rows
 from muzero_jax.search import passes
-from muzero_jax.search.rules import Row, Rules
+from muzero_jax.search.rules import Row, Rules, of_actions
 from muzero_jax.search.simulator import Simulator
-from muzero_jax.search.tree import grow, summary
+from muzero_jax.search.tree import grow, row_of
 from muzero_jax.types import Params, QTransform, SearchFn, SearchOutput, SearchRoots
 
 _TINY = float(jnp.finfo(jnp.float32).tiny)
@@ -73,7 +73,7 @@ def gumbel_search(
             num_considered = jnp.minimum(most_considered, legal_action_mask.sum(-1))
             rules = Rules(lambda row, simulation: best_visited(row, table[num_considered, simulation]), below)
             tree = grow(root, simulator, params, rules, num_simulations, expand_key)
-            row = summary(tree, num_actions)
+            row = of_actions(row_of(tree), num_actions)
         policy = jax.nn.softmax(_mask(logits + sigma(row), legal_action_mask))
         value = (policy * completed_q(row)).sum(-1) if improved_value else row.value
         return SearchOutput(best_visited(row, row.visits.max(-1)), policy, value, tree)
@@ -112,7 +112,7 @@ def puct_search(
             below=lambda row: first_argmax(score(row)),
         )
         tree = grow(root._replace(prior=prior), simulator, params, rules, num_simulations, expand_key)
-        row = summary(tree, legal_action_mask.shape[-1])
+        row = of_actions(row_of(tree), legal_action_mask.shape[-1])
         policy = row.visits / num_simulations
         action = first_argmax(policy)
         if temperature:

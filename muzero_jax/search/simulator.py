@@ -13,6 +13,7 @@ next position, so that the network is never asked about it.
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -234,11 +235,7 @@ def padded(rows: Float[Array, "B n"], width: int) -> Float[Array, "B W"]:
 
 def _where(condition: Bool[Array, " B"], yes: Any, no: Any) -> Any:
     """For each game the leaves [B, ...] of `yes` or of `no`."""
-
-    def choose(a, b):
-        return jnp.where(condition.reshape(-1, *[1] * (a.ndim - 1)), a, b)
-
-    return jax.tree.map(choose, yes, no)
+    return jax.tree.map(partial(jax.vmap(jnp.where), condition), yes, no)
 
 
 def policy(output: NetworkOutput, legal_action_mask: Array | None = None) -> Float[Array, "B A"]:

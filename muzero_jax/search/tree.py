@@ -16,7 +16,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array
 
-from muzero_jax.search.rules import Row, Rules, of_actions, with_chance_nodes
+from muzero_jax.search.rules import Row, Rules, with_chance_nodes
 from muzero_jax.search.simulator import Node, Passed, Simulator
 from muzero_jax.types import Params
 
@@ -73,11 +73,6 @@ def grow(root: Node, simulator: Simulator, params: Params, rules: Rules, num_sim
             return _backup(tree, leaf)
 
     return lax.fori_loop(0, num_simulations, simulate, _plant(root, nodes_each * num_simulations + 1))
-
-
-def summary(tree: Tree, num_actions: int) -> Row:
-    """The root's statistics, of its actions alone."""
-    return of_actions(row_of(tree), num_actions)
 
 
 def row_of(tree: Tree, node: Array | None = None) -> Row:

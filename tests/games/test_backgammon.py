@@ -9,19 +9,17 @@ import pytest
 
 from muzero_jax.games import backgammon
 from muzero_jax.games.catalogue import game_of, make_notation
-from muzero_jax.games.environment import make_environment
+from tests.reference.games import with_compiled_chance
 
 
 @pytest.fixture(scope="module")
 def environment():
-    environment = make_environment("backgammon")
-    chance = environment.chance
-    return environment._replace(chance=chance._replace(move=jax.jit(chance.move), resolve=jax.jit(chance.resolve)))
+    return with_compiled_chance("backgammon")
 
 
 @functools.cache
 def opening():
-    return jax.jit(make_environment("backgammon").init)(jax.random.key(0))
+    return jax.jit(with_compiled_chance("backgammon").init)(jax.random.key(0))
 
 
 @jax.jit

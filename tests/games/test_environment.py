@@ -1,4 +1,4 @@
-"""What every game promises: rewards and signs of the mover, resets, where actions lie, and clear refusals."""
+"""What every game promises: rewards and signs of the mover, where actions lie, and clear refusals."""
 
 from importlib import import_module
 from typing import NamedTuple
@@ -11,7 +11,6 @@ import pytest
 
 from muzero_jax.games.catalogue import GAMES
 from muzero_jax.games.environment import make_environment, make_move
-from muzero_jax.learning import self_play
 from tests.reference.games import MOVES, environment_of, moves_of, random_games
 
 BIG_GAMES = [pytest.param(name, marks=pytest.mark.slow) for name in ("chess", "shogi")]
@@ -96,38 +95,6 @@ def test_an_episode_ends_by_the_rules_with_discount_0_and_by_a_time_limit_with_i
 
     step = make_move(play, gamma=0.5)(CountingGame.init(None), jnp.int32(0))
     assert step.is_last and float(step.discount) == (0.0 if by_the_rules else 0.5)
-
-
-@pytest.fixture(scope="module")
-def auto_reset_games():
-    """Twelve games of tic-tac-toe at once, always on the first free cell, 40 frames long."""
-    environment = environment_of("tic_tac_toe")
-    step = jax.vmap(self_play.with_reset(environment))
-
-    def frame(state, reset_key):
-        action = jnp.argmax(state.legal_action_mask, axis=1)
-        after, reward, discount, *_ = step(state, action, jax.random.split(reset_key, 12))
-        return after, (state, jax.vmap(environment.observe)(state), reward, discount)
-
-    @jax.jit
-    def run(key):
-        start = jax.vmap(environment.init)(jax.random.split(key, 12))
-        return jax.lax.scan(frame, start, jax.random.split(key, 40))[1]
-
-    return jax.device_get(run(jax.random.key(0)))
-
-
-def test_a_frame_holds_the_position_before_its_move_and_a_new_game_begins_after_an_end(auto_reset_games):
-    """Cells are filled in order: X 0, O 1, X 2, O 3, X 4, O 5, X 6 wins by the diagonal 2 4 6, every seventh frame."""
-    state, observation, reward, discount = auto_reset_games
-    is_last = np.arange(40) % 7 == 6
-    np.testing.assert_array_equal(observation.sum(axis=(2, 3, 4)), np.tile(np.arange(40)[:, None] % 7, (1, 12)))
-    np.testing.assert_array_equal(reward, np.tile(is_last[:, None] * 1.0, (1, 12)))
-    np.testing.assert_array_equal(discount, np.tile(is_last[:, None] - 1.0, (1, 12)))
-    assert not state.terminated.any()
-    first_players = state.current_player[::7]
-    assert all({0, 1} == set(players) for players in first_players), "drawn anew for every game"
-    assert len({tuple(players) for players in first_players}) == len(first_players)
 
 
 @pytest.mark.parametrize("name", PLACEMENT_GAMES)

@@ -9,21 +9,19 @@ import pytest
 
 from muzero_jax.games import game_2048
 from muzero_jax.games.catalogue import make_notation
-from muzero_jax.games.environment import make_environment
+from tests.reference.games import with_compiled_chance
 
 LEFT, UP, RIGHT, DOWN = range(4)
 
 
 @pytest.fixture(scope="module")
 def environment():
-    environment = make_environment("2048")
-    chance = environment.chance
-    return environment._replace(chance=chance._replace(move=jax.jit(chance.move), resolve=jax.jit(chance.resolve)))
+    return with_compiled_chance("2048")
 
 
 @functools.cache
 def opening():
-    return jax.jit(make_environment("2048").init)(jax.random.key(0))
+    return jax.jit(with_compiled_chance("2048").init)(jax.random.key(0))
 
 
 def position(*rows):

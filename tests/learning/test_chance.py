@@ -9,35 +9,18 @@ import pytest
 
 from muzero_jax.learning import chance, learner, losses, targets, unroll
 from muzero_jax.networks.layers import Abilities
-from muzero_jax.networks.model import make_model
-from muzero_jax.networks.value_transform import Support
-from muzero_jax.types import Batch, Model, NetworkOutput, Targets, Unrolled
+from muzero_jax.types import Model, NetworkOutput
 from tests.reference import coin
-from tests.reference.windows import make_window, random_window
+from tests.reference.models import make_network, random_params
+from tests.reference.programs import alone
+from tests.reference.windows import make_window, random_window, said_of_two_moves, two_moves
 
 K, C = 2, 3
 
 
-def batch_of(codes=None, **wanted):
-    """One window of two moves; targets that are not given are 0, and nothing is masked."""
-    defaults = {
-        "reward": jnp.zeros((1, K)),
-        "value": jnp.zeros((1, K + 1)),
-        "policy": jnp.full((1, K + 1, 2), 0.5),
-        "policy_mask": jnp.ones((1, K + 1)),
-        "alive": jnp.ones((1, K + 1)),
-        "mask": jnp.ones((1, K + 1)),
-        "discount": -jnp.ones((1, K)),
-    }
-    given = Targets(**defaults | {name: jnp.array([x], jnp.float32) for name, x in wanted.items()})
-    actions = jnp.zeros((1, K), jnp.int32)
-    extras = {"codes": actions if codes is None else jnp.array([codes], jnp.int32)}
-    return Batch(jnp.zeros((1, K + 1, 1)), jnp.ones((1, 1, 2), bool), actions, given, jnp.ones(1), extras)
-
-
-def unrolled(**heads):
-    zeros = jnp.zeros((1, K + 1, 1))
-    return Unrolled(zeros, zeros, zeros, jnp.zeros((1, K + 1, 2)), heads)
+def batch_of(codes=(0, 0), **wanted):
+    """One window of two moves, and what chance did after them."""
+    return two_moves(**wanted)._replace(extras={"codes": jnp.array([codes], jnp.int32)})
 
 
 # --- codes ------------------------------------------------------------------------------------------------------------
@@ -62,12 +45,6 @@ def test_for_an_encoder_all_codes_are_random():
     assert codes.shape == (300, 2) and set(np.asarray(codes).ravel()) == set(range(21))
 
 
-def test_frames_without_outcomes_are_refused_where_outcomes_are_to_be_known():
-    window = make_window(np.zeros((2, 3)), np.ones((2, 3)))
-    with pytest.raises(ValueError, match="stored without them"):
-        chance.sample_codes(window, jnp.ones((2, 3)), jax.random.key(0), num_codes=3, known=True)
-
-
 def test_the_encoder_knows_no_code_of_a_move_that_ends_a_game_and_the_game_does():
     batch = batch_of(alive=[1, 1, 0])
     np.testing.assert_array_equal(chance.code_mask(batch, encoded=True), [[1, 0]])
@@ -87,9 +64,9 @@ def test_straight_through_is_a_one_hot_with_the_gradient_of_the_probabilities():
 def test_chance_loss_by_hand():
     """Codes 1 and 2 of probability 1/4 and 1/2: (ln 4 + ln 2) / 2; past the end nothing counts."""
     logits = jnp.log(jnp.array([[[0.5, 0.25, 0.25], [0.25, 0.25, 0.5]]]))
-    found = chance.chance_loss(unrolled(chance_logits=logits), batch_of([1, 2]))
+    found = chance.chance_loss(said_of_two_moves(chance_logits=logits), batch_of([1, 2]))
     np.testing.assert_allclose(found, [1.5 * np.log(2)], rtol=1e-6)
-    past = chance.chance_loss(unrolled(chance_logits=logits), batch_of([1, 2], alive=[1, 0, 0]))
+    past = chance.chance_loss(said_of_two_moves(chance_logits=logits), batch_of([1, 2], alive=[1, 0, 0]))
     np.testing.assert_allclose(past, [np.log(4) / 2], rtol=1e-6)
 
 
@@ -97,7 +74,7 @@ def test_what_the_afterstate_expects_learns_the_encoders_code_and_the_encoder_le
     probabilities = jnp.array([[[0.1, 0.2, 0.7], [0.6, 0.4, 0.0]]])
 
     def loss(logits, probabilities):
-        outputs = unrolled(chance_logits=logits, code_probabilities=probabilities)
+        outputs = said_of_two_moves(chance_logits=logits, code_probabilities=probabilities)
         return chance.chance_loss(outputs, batch_of([1, 1]))[0]
 
     of_logits, of_probabilities = jax.grad(loss, argnums=(0, 1))(jnp.zeros((1, K, C)), probabilities)
@@ -108,7 +85,7 @@ def test_what_the_afterstate_expects_learns_the_encoders_code_and_the_encoder_le
 
 def test_commitment_loss_by_hand():
     """(0.2^2 + 0.2^2) and (0.4^2 + 0.3^2 + 0.1^2), a mean over the moves whose code is known."""
-    outputs = unrolled(code_probabilities=jnp.array([[[0.8, 0.2, 0.0], [0.3, 0.6, 0.1]]]))
+    outputs = said_of_two_moves(code_probabilities=jnp.array([[[0.8, 0.2, 0.0], [0.3, 0.6, 0.1]]]))
     np.testing.assert_allclose(chance.commitment_loss(outputs, batch_of()), [(0.08 + 0.26) / 2], rtol=1e-6)
     known = batch_of(alive=[1, 1, 0])
     np.testing.assert_allclose(chance.commitment_loss(outputs, known), [0.08 / 2], rtol=1e-6)
@@ -125,13 +102,13 @@ def test_commitment_loss_by_hand():
 def test_an_afterstate_is_worth_the_signed_discount_times_the_next_value_to_who_moved(discount, value, expected):
     """Row 44 of the pitfalls. The reward of the move is no part of it: it stands on the move's own edge."""
     batch = batch_of(discount=discount, value=value, reward=[0.3, 0.9])
-    outputs = unrolled(afterstate_value_logits=jnp.zeros((1, K, 1)))
+    outputs = said_of_two_moves(afterstate_value_logits=jnp.zeros((1, K, 1)))
     found = chance.afterstate_value_loss(outputs, batch, scalar_loss=lambda logits, target: target + 0 * logits[..., 0])
     np.testing.assert_allclose(found, [np.mean(expected)], rtol=1e-6)
 
 
 def test_nothing_is_known_of_an_afterstate_whose_move_a_time_limit_cut_off():
-    outputs = unrolled(afterstate_value_logits=jnp.zeros((1, K, 1)))
+    outputs = said_of_two_moves(afterstate_value_logits=jnp.zeros((1, K, 1)))
     batch = batch_of(value=[0.0, 0.5, 0.5], mask=[1, 1, 0])
     found = chance.afterstate_value_loss(outputs, batch, scalar_loss=lambda logits, target: target**2)
     np.testing.assert_allclose(found, [0.25 / 2])
@@ -193,20 +170,9 @@ def test_the_gradient_is_halved_once_a_step_at_the_input_of_the_move():
     np.testing.assert_allclose(gradient["u"], -12.0)
 
 
-SUPPORT = Support(-1.0, 1.0, 3)
-
-
 def make_coin_model(num_codes, *, encodes, environment=coin.COIN):
-    return make_model(
-        environment,
-        SUPPORT,
-        kind="mlp",
-        width=16,
-        num_blocks=1,
-        activation="relu",
-        compute_dtype="float32",
-        abilities=Abilities(num_codes=num_codes, encodes_chance=encodes),
-    )
+    abilities = Abilities(num_codes=num_codes, encodes_chance=encodes)
+    return make_network("mlp", environment, width=16, abilities=abilities)
 
 
 def make_terms(model):
@@ -219,9 +185,7 @@ def make_terms(model):
 def test_the_unroll_is_a_plain_loop_and_every_loss_is_finite(num_actions, num_codes, encodes):
     environment = coin.COIN._replace(num_actions=num_actions, observation_shape=(2,))
     model = make_coin_model(num_codes, encodes=encodes, environment=environment)
-    fresh = jax.eval_shape(model.init, jax.random.key(0))
-    generator = np.random.default_rng(0)
-    params = jax.tree.map(lambda x: jnp.asarray(generator.normal(size=x.shape) * 0.3, jnp.float32), fresh)
+    generator, params = np.random.default_rng(0), random_params(model)
     window = random_window(0, 5, 6, num_actions)
     outcome = jnp.asarray(generator.integers(-1, num_codes - 1, window.action.shape), jnp.int32)
     make_targets = partial(targets.make, unroll_steps=K, td_steps=2, td_lambda=1.0, stop_at_exploration=True)
@@ -289,10 +253,11 @@ def learned_coin(model, *, num_updates, num_seeds=1):
             batch_key,
             unroll_steps=1,
             num_frames=2,
-            sample_codes=lambda window, alive, key: sample(window, alive, key),
+            sample_codes=sample,
         )
         loss = partial(losses.loss, model=model, terms=terms)
-        return learner.update(state, batch, schedule(0.0, state.num_updates), loss=loss, optimiser=optimiser)
+        update = partial(learner.update, loss=loss, optimiser=optimiser)
+        return alone(update, state, batch, schedule(jnp.float32(0.0), state.num_updates))
 
     def train(key):
         return jax.lax.scan(step, learner.init(model, optimiser, key), jax.random.split(key, num_updates))[0].params

@@ -10,14 +10,13 @@ import pytest
 
 from muzero_jax.learning import losses, targets, unroll
 from muzero_jax.learning.losses import Term
-from muzero_jax.networks import model as networks
-from muzero_jax.networks.value_transform import Support
-from muzero_jax.types import Batch, Model, NetworkOutput, Targets, Unrolled
+from muzero_jax.types import Batch, Model, NetworkOutput
 from tests.reference import losses as reference
-from tests.reference.models import BOARD, make_tanh_model
-from tests.reference.windows import make_batch, random_window
+from tests.reference.models import BOARD, make_network, make_tanh_model, random_params
+from tests.reference.windows import make_batch, make_targets, random_window, said_of_two_moves, two_moves
 
 N, K, A = 6, 3, 3
+LEGAL = jnp.array([[[True, False, True], [True, True, True], [False, False, True]]])
 MODEL = make_tanh_model()
 WEIGHTS = {"reward": 3.0, "value": 0.5, "policy": 2.0, "root_value": 0.0, "reconstruction": 0.25}
 
@@ -70,19 +69,6 @@ def line_model():
     )
 
 
-def line_targets(value, reward=None):
-    unroll_steps = len(value) - 1
-    return Targets(
-        reward=jnp.array([reward or [0.0] * unroll_steps]),
-        value=jnp.array([value]),
-        policy=jnp.full((1, unroll_steps + 1, A), 1 / A),
-        policy_mask=jnp.ones((1, unroll_steps + 1)),
-        alive=jnp.ones((1, unroll_steps + 1)),
-        mask=jnp.ones((1, unroll_steps + 1)),
-        discount=-jnp.ones((1, unroll_steps)),
-    )
-
-
 @jax.jit
 def line_loss(params, wanted):
     actions = jnp.zeros(wanted.reward.shape, jnp.int32)
@@ -124,7 +110,7 @@ def test_loss_is_that_of_loops_over_windows_steps_and_bins(batch):
 def test_root_has_weight_1_and_each_unrolled_step_1_over_k():
     """u p = 1, then 2 and 4 by w = 2; errors 1, 1, 2: 0.5 + (0.5 + 2) / 2."""
     params = {"p": jnp.float32(1), "w": jnp.float32(2), "u": jnp.float32(1)}
-    total, metrics = line_loss(params, line_targets([0.0, 1.0, 2.0]))
+    total, metrics = line_loss(params, make_targets(2, value=[0.0, 1.0, 2.0]))
     np.testing.assert_allclose(total, 1.75)
     np.testing.assert_allclose(metrics["train/root_value_loss"], 0.5)
 
@@ -132,7 +118,7 @@ def test_root_has_weight_1_and_each_unrolled_step_1_over_k():
 @pytest.mark.parametrize("unroll_steps", [1, 2, 5])
 def test_the_root_weighs_as_much_as_all_unrolled_steps_together_whatever_k(unroll_steps):
     params = {"p": jnp.float32(0), "w": jnp.float32(0), "u": jnp.float32(0)}
-    wanted = line_targets([1.0] * (unroll_steps + 1), reward=[1.0] * unroll_steps)
+    wanted = make_targets(unroll_steps, value=[1.0] * (unroll_steps + 1), reward=[1.0] * unroll_steps)
     _, metrics = line_loss(params, wanted)
     np.testing.assert_allclose(metrics["train/value_loss"], 0.5 + 0.5, rtol=1e-6)
     np.testing.assert_allclose(metrics["train/reward_loss"], 0.5, rtol=1e-6)  # a root has no reward
@@ -149,7 +135,7 @@ def test_gradient_is_halved_at_the_input_of_the_dynamics_and_nowhere_else():
     w (g): (1 u p + 2 (u w p + u w p / 2)) / 2 = (1 + 6) / 2 = 3.5; the last g whole, the one before through one half.
     """
     params = {"p": jnp.float32(1), "w": jnp.float32(2), "u": jnp.float32(1)}
-    (gradient, _) = jax.jit(jax.grad(line_loss, has_aux=True))(params, line_targets([0.0, 1.0, 2.0]))
+    (gradient, _) = jax.jit(jax.grad(line_loss, has_aux=True))(params, make_targets(2, value=[0.0, 1.0, 2.0]))
     np.testing.assert_allclose([gradient["u"], gradient["p"], gradient["w"]], [6.0, 2.5, 3.5], rtol=1e-6)
 
 
@@ -176,15 +162,11 @@ def test_the_gradient_of_a_checkpointed_unroll_is_the_same(batch):
 
 @pytest.mark.parametrize("kind", ["observation", pytest.param("fully_convolutional", marks=pytest.mark.slow)])
 def test_where_embeddings_are_rounded_moves_imagined_abreast_are_those_imagined_in_turn(kind):
-    model = networks.make_model(
-        BOARD, Support(-1.0, 1.0, 3), kind=kind, width=4, num_blocks=0, activation="relu", compute_dtype="float32"
-    )
+    model = make_network(kind, width=4, num_blocks=0)
     assert model.rounds_embeddings and not MODEL.rounds_embeddings
     window = random_window(0, N, 5, BOARD.num_actions, BOARD.observation_shape)
     windows = make_batch(window, jax.random.key(0), unroll_steps=2)
-    generator = np.random.default_rng(0)
-    shapes = jax.eval_shape(model.init, jax.random.key(0))
-    params = jax.tree.map(lambda x: jnp.asarray(generator.normal(size=x.shape), jnp.float32), shapes)
+    params = random_params(model)
 
     def found(abreast):
         loss = partial(loss_of, model=model, abreast=abreast)
@@ -196,9 +178,7 @@ def test_where_embeddings_are_rounded_moves_imagined_abreast_are_those_imagined_
 @pytest.mark.slow
 def test_a_checkpointed_unroll_needs_less_memory_for_its_gradient():
     """Five steps of a tower: kept whole they are most of what the gradient needs."""
-    model = networks.make_model(
-        BOARD, Support(-1.0, 1.0, 3), kind="tower", width=8, num_blocks=1, activation="relu", compute_dtype="float32"
-    )
+    model = make_network("tower")
     window = random_window(0, 32, 8, BOARD.num_actions, BOARD.observation_shape)
     windows = jax.eval_shape(partial(make_batch, unroll_steps=5), window, jax.random.key(0))
 
@@ -243,12 +223,11 @@ def test_unrolled_policies_must_learn_to_avoid_illegal_actions(batch):
 
 
 def test_unrolled_policies_are_masked_too_if_the_model_predicts_legal_moves():
-    logits, legal = jnp.zeros((1, 3, A)), windows_of().legal_action_mask
-    outputs = unrolled()._replace(policy_logits=logits)
-    is_masked = losses.legal_policy_logits(outputs, windows_of()) < 0
-    np.testing.assert_array_equal(is_masked, ~legal & (jnp.arange(3) == 0)[:, None])
-    is_masked = losses.legal_policy_logits(outputs._replace(extras={"legal_logits": logits}), windows_of()) < 0
-    np.testing.assert_array_equal(is_masked, ~legal)
+    batch = two_moves()._replace(legal_action_mask=LEGAL)
+    is_masked = losses.legal_policy_logits(said_of_two_moves(), batch) < 0
+    np.testing.assert_array_equal(is_masked, ~LEGAL & (jnp.arange(3) == 0)[:, None])
+    is_masked = losses.legal_policy_logits(said_of_two_moves(legal_logits=jnp.zeros((1, 3, A))), batch) < 0
+    np.testing.assert_array_equal(is_masked, ~LEGAL)
 
 
 def test_policies_past_the_end_teach_nothing(batch):
@@ -318,35 +297,22 @@ def test_binary_cross_entropy_and_its_gradient_are_those_of_the_sigmoid_however_
 # --- what options add -------------------------------------------------------------------------------------------------
 
 
-def unrolled(**heads):
-    zeros = jnp.zeros((1, 3, 1))
-    return Unrolled(zeros, zeros, zeros, jnp.zeros((1, 3, A)), heads)
-
-
-def windows_of(**targets):
-    """One window of two moves and three positions."""
-    wanted = line_targets([0.0, 0.0, 0.0])._replace(**{name: jnp.asarray(x) for name, x in targets.items()})
-    legal = jnp.array([[[True, False, True], [True, True, True], [False, False, True]]])
-    return Batch(jnp.zeros((1, 3, 1)), legal, jnp.zeros((1, 2), jnp.int32), wanted, jnp.ones(1))
-
-
 def test_legality_loss_by_hand():
     """Two of three right for certain and one unknown costs ln 2 / 3; past the end nothing counts."""
     logits = 100.0 * jnp.array([[[1.0, -1.0, 0.0], [1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]])
-    batch = windows_of(alive=[[1.0, 1.0, 0.0]])
-    np.testing.assert_allclose(losses.legality_loss(unrolled(legal_logits=logits), batch), np.log(2) / 3, rtol=1e-6)
-    none_past = windows_of(alive=[[1.0, 1.0, 1.0]])
-    assert losses.legality_loss(unrolled(legal_logits=logits), none_past) > 30
+    outputs, past, none_past = said_of_two_moves(legal_logits=logits), two_moves(alive=[1, 1, 0]), two_moves()
+    found, more = (losses.legality_loss(outputs, b._replace(legal_action_mask=LEGAL)) for b in (past, none_past))
+    np.testing.assert_allclose(found, np.log(2) / 3, rtol=1e-6)
+    assert more > 30
 
 
 def test_discount_loss_by_hand():
     """The classes are the other's turn, the end, one's own turn: known for certain costs 0, a guess ln 3."""
     sure = 100.0 * jnp.array([[[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]])  # a root has no move
-    right, wrong = windows_of(discount=[[-0.9, 0.9]]), windows_of(discount=[[0.0, 0.9]])
-    np.testing.assert_allclose(losses.discount_loss(unrolled(discount_logits=sure), right), 0, atol=1e-6)
-    np.testing.assert_allclose(losses.discount_loss(unrolled(discount_logits=sure), wrong), 50.0)
-    guess = unrolled(discount_logits=jnp.zeros((1, 3, 3)))
-    np.testing.assert_allclose(losses.discount_loss(guess, windows_of(discount=[[0.0, 0.0]])), np.log(3), rtol=1e-6)
+    sure, guess = (said_of_two_moves(discount_logits=logits) for logits in (sure, 0 * sure))
+    np.testing.assert_allclose(losses.discount_loss(sure, two_moves(discount=[-0.9, 0.9])), 0, atol=1e-6)
+    np.testing.assert_allclose(losses.discount_loss(sure, two_moves(discount=[0.0, 0.9])), 50.0)
+    np.testing.assert_allclose(losses.discount_loss(guess, two_moves(discount=[0.0, 0.0])), np.log(3), rtol=1e-6)
 
 
 def test_consistency_loss_is_1_minus_the_cosine_and_teaches_the_imagined_side_alone():
@@ -359,10 +325,9 @@ def test_consistency_loss_is_1_minus_the_cosine_and_teaches_the_imagined_side_al
     )
 
     def loss(imagined, observed, factor=1.0):
-        batch = windows_of(alive=[[1.0, 1.0, 1.0]])
         embedding, observation = (jnp.concatenate([jnp.zeros((1, 1, 2)), x], axis=1) for x in (imagined, observed))
-        outputs = unrolled()._replace(embedding=embedding, params=factor)
-        return losses.consistency_loss(outputs._replace(model=model), batch._replace(observation=observation))[0]
+        outputs = said_of_two_moves()._replace(embedding=embedding, params=factor, model=model)
+        return losses.consistency_loss(outputs, two_moves()._replace(observation=observation))[0]
 
     np.testing.assert_allclose(loss(2.0 * observed, observed), 0, atol=1e-6)
     np.testing.assert_allclose(loss(jnp.array([[[4.0, -3.0], [0.0, -1.0]]]), observed), (1 + 2) / 2, rtol=1e-6)

@@ -9,17 +9,15 @@ import pytest
 
 from muzero_jax.games.environment import make_environment
 from muzero_jax.learning import reanalyze, replay, self_play, targets
-from muzero_jax.networks.model import make_model
-from muzero_jax.networks.value_transform import Support
 from muzero_jax.ops.devices import AXIS
-from muzero_jax.search.policies import gumbel_search
 from muzero_jax.search.simulator import ground_truth_model, learned_model
-from muzero_jax.types import Batch, LearnerState, QTransform, Sample, SearchOutput
-from tests.reference.models import make_tanh_model
-from tests.reference.windows import random_window
+from muzero_jax.types import LearnerState, Sample, SearchOutput
+from tests.reference.models import make_network, make_tanh_model, random_params
+from tests.reference.programs import alone, on_devices
+from tests.reference.searches import gumbel
+from tests.reference.windows import NO_BATCH, frame_of, random_window
 
 N, L, A, FRAMES = 5, 7, 3, 3
-NO_BATCH = Batch(*[None] * 5)  # type: ignore
 
 
 def reading_search(params, key, position):
@@ -34,17 +32,6 @@ def reading_search(params, key, position):
 def refresh_by_reading(params, window, key, *, num_windows, num_frames):
     is_chosen = jnp.ones(num_windows, bool)
     return reanalyze.refresh(params, window, key, search=reading_search, is_chosen=is_chosen, num_frames=num_frames)
-
-
-def on_devices(function, *arguments):
-    """`function` of what each device has, along a leading axis."""
-    return jax.jit(jax.vmap(function, axis_name=AXIS))(*arguments)
-
-
-def alone(function, *arguments):
-    """`function` as the only device runs it."""
-    found = on_devices(function, *jax.tree.map(lambda x: jnp.asarray(x)[None], arguments))
-    return jax.tree.map(lambda x: x[0], found)
 
 
 def fresh_targets(sample, window, *, share, num_frames=FRAMES):
@@ -98,14 +85,7 @@ def test_fresh_policies_and_values_reach_the_targets():
 def test_targets_hold_no_root_noise_and_come_from_the_weights_given(window):
     """With gumbel_scale 0 two keys agree exactly; other weights give other targets."""
     model = make_tanh_model()
-    search = gumbel_search(
-        learned_model(model, -1.0),
-        num_simulations=4,
-        max_num_considered_actions=3,
-        gumbel_scale=0.0,
-        qtransform=QTransform(0.1, 50.0, rescale_values=False),
-        improved_value=True,
-    )
+    search = gumbel(learned_model(model, -1.0), num_simulations=4)
     chosen = jnp.ones(N, bool)
     refresh = jax.jit(partial(reanalyze.refresh, search=search, is_chosen=chosen, num_frames=FRAMES))
     old, new = model.init(jax.random.key(0)), model.init(jax.random.key(1))
@@ -130,14 +110,6 @@ def test_the_target_network_searches_if_there_is_one_and_else_the_network_itself
     ):
         fresh, _ = alone(refresh, learner, window, jax.random.key(0))
         np.testing.assert_allclose(fresh.search_value[:, :FRAMES], weight * window.observation[:, :FRAMES, 0])
-
-
-@pytest.mark.parametrize("share, num_windows", [(0.01, 1), (0.3, 2), (0.5, 2), (0.75, 4), (1.0, 5)])
-def test_a_share_of_the_windows_is_searched_and_at_least_one(window, share, num_windows):
-    sample = Sample(jnp.arange(N), jnp.zeros(N, jnp.int32), jnp.ones(N))
-    found = fresh_targets(sample, window, share=share)
-    assert found.slot.shape == found.game.shape == found.is_known.shape == (num_windows, FRAMES)
-    assert np.asarray(found.is_known).all()
 
 
 @pytest.mark.parametrize("num_devices", [1, 2, 8])
@@ -175,11 +147,6 @@ def test_a_policy_of_a_cheap_search_is_learned_from_once_it_was_searched_again(w
     np.testing.assert_array_equal(written.transitions.in_full[:, 0], np.arange(L) < FRAMES)
 
 
-def frame_of(window):
-    """The shapes of one frame."""
-    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), window)
-
-
 def test_frames_of_the_next_episode_at_a_windows_end_get_their_own_targets_too():
     """The second of five frames ends a game. The three after it are learned from in other windows."""
     game = random_window(3, 5, 1, A, end_probability=0.0)  # time-major: [T, B]
@@ -208,25 +175,8 @@ def idle_search(params, key, position):
 def test_with_the_true_rules_fresh_targets_are_a_search_of_the_very_positions_that_were_played():
     """Tic-tac-toe: the positions are reached again, move by move, from the actions in the ring."""
     environment = make_environment("tic_tac_toe")
-    model = make_model(
-        environment,
-        Support(-1.0, 1.0, 3),
-        kind="mlp",
-        width=8,
-        num_blocks=1,
-        activation="relu",
-        compute_dtype="float32",
-    )
-    fresh_params, random = model.init(jax.random.key(0)), np.random.default_rng(0)
-    params = jax.tree.map(lambda x: jnp.asarray(random.normal(size=x.shape) * 0.3, x.dtype), fresh_params)
-    search = gumbel_search(
-        ground_truth_model(environment, model),
-        num_simulations=4,
-        max_num_considered_actions=3,
-        gumbel_scale=0.0,
-        qtransform=QTransform(0.1, 50.0, rescale_values=False),
-        improved_value=True,
-    )
+    model = make_network("mlp", environment)
+    params, search = random_params(model), gumbel(ground_truth_model(environment, model), num_simulations=4)
     start = self_play.init(environment, jax.random.key(1), num_envs=4)
     explore = partial(self_play.choose, exploration=1.0)
     play = partial(self_play.rollout, environment=environment, length=12, choose=explore, keeps_state=True)
@@ -244,11 +194,7 @@ def test_with_the_true_rules_fresh_targets_are_a_search_of_the_very_positions_th
     for time in range(12):
         positions.append(environment.roots(states))
         step = move(states, trajectory.action[time], jax.random.split(jax.random.key(0), 4))
-        states = jax.tree.map(
-            lambda new, old, over=step.is_last: jnp.where(over.reshape(-1, *[1] * (old.ndim - 1)), new, old),
-            newborn,
-            step.state,
-        )
+        states = jax.tree.map(partial(jax.vmap(jnp.where), step.is_last), newborn, step.state)
     reached = jax.tree.map(lambda *x: jnp.stack(x)[sample.slot, sample.game], *positions)
     found = jax.jit(search)(params, jax.random.key(4), reached)
     np.testing.assert_allclose(fresh.search_policy[:, 0], found.policy, atol=1e-6)
@@ -263,7 +209,7 @@ def test_with_the_true_rules_fresh_targets_are_a_search_of_the_very_positions_th
 def test_staleness_is_the_mean_distance_of_values_and_of_policies(window):
     weight = jnp.ones(N)
     same = reanalyze.staleness(window, window, weight)
-    assert (same["train/stale_value"], same["train/stale_policy"]) == (0, 0)
+    assert same == {"train/stale_value": 0, "train/stale_policy": 0}, "and no age where the buffer keeps none"
     one_hot = jnp.broadcast_to(jnp.eye(A)[0], (N, L, A))
     stored = window._replace(search_policy=one_hot, search_value=jnp.zeros((N, L)))
     half = jnp.arange(N * L).reshape(N, L) % 2 == 0  # 18 of 35 frames change
@@ -273,15 +219,3 @@ def test_staleness_is_the_mean_distance_of_values_and_of_policies(window):
     moved = reanalyze.staleness(fresh, stored, weight)
     np.testing.assert_allclose(moved["train/stale_value"], 0.5 * 18 / 35, rtol=1e-6)
     np.testing.assert_allclose(moved["train/stale_policy"], 18 / 35, rtol=1e-6)  # total variation: 1 where disjoint
-
-
-def test_staleness_is_that_of_the_frames_that_were_searched_alone(window):
-    """Two of five windows, three of seven frames: the means are over those six."""
-    refresh = partial(reanalyze.refresh_share, search=reading_search, share=0.4, num_frames=FRAMES)
-    age = jnp.arange(N * L, dtype=jnp.int32).reshape(N, L)
-    stored = window._replace(search_age=age)
-    fresh, metrics = alone(refresh, learner_with(jnp.float32(10.0)), stored, jax.random.key(0))
-    one, other = (np.asarray(w.search_value)[:2, :FRAMES] for w in (fresh, window))
-    np.testing.assert_allclose(metrics["train/stale_value"], np.abs(one - other).mean(), rtol=1e-5)
-    np.testing.assert_allclose(metrics["train/stale_iterations"], np.mean([0, 1, 2, 7, 8, 9]))
-    assert "train/stale_iterations" not in reanalyze.staleness(window, window, jnp.ones(N))

@@ -6,16 +6,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy.stats import chisquare
 
 from muzero_jax.learning import reanalyze, replay
-from muzero_jax.ops.devices import AXIS
-from muzero_jax.types import Batch, Sample, Transition, WriteBack
+from muzero_jax.types import Sample, WriteBack
+from tests.reference.programs import alone
 from tests.reference.replay import Replay
-from tests.reference.windows import make_window
+from tests.reference.windows import NO_BATCH, frame_of, make_window
 
 C, B, T, L, K = 12, 3, 4, 6, 2
 END_WEIGHT = 5
-NO_BATCH = Batch(*[None] * 5)  # type: ignore
 
 add = jax.jit(replay.add)
 start_weights = jax.jit(replay.start_weights, static_argnames=("window_length", "unroll_steps", "end_weight"))
@@ -25,18 +25,6 @@ gather_of = jax.jit(replay.gather, static_argnames=("observation_shape", "window
 gather = partial(gather_of, observation_shape=(2,))
 write_back = jax.jit(replay.write_back)
 
-TRANSITION = Transition(
-    observation=jax.ShapeDtypeStruct((2,), jnp.float32),
-    legal_action_mask=jax.ShapeDtypeStruct((3,), jnp.bool_),
-    action=jax.ShapeDtypeStruct((), jnp.int32),
-    reward=jax.ShapeDtypeStruct((), jnp.float32),
-    discount=jax.ShapeDtypeStruct((), jnp.float32),
-    is_last=jax.ShapeDtypeStruct((), jnp.bool_),
-    search_policy=jax.ShapeDtypeStruct((3,), jnp.float32),
-    search_value=jax.ShapeDtypeStruct((), jnp.float32),
-    explored=jax.ShapeDtypeStruct((), jnp.bool_),
-)
-
 
 def rollout(index):
     """The index-th rollout; every frame names its time and its game, and about one in four ends a game."""
@@ -45,6 +33,9 @@ def rollout(index):
     discount = np.where(np.random.default_rng(index).random((T, B)) < 0.25, 0.0, -1.0)
     observation = np.stack([time, name], axis=-1)
     return make_window(name, discount, action=name, observation=observation, search_value=-name)
+
+
+TRANSITION = frame_of(rollout(0))
 
 
 def sample_at(slot, game):
@@ -98,8 +89,7 @@ def test_bools_lie_in_the_ring_eight_to_a_byte_and_come_back_as_they_were():
         observation=boards, legal_action_mask=legal, search_policy=np.zeros((T, B, 9), np.float32)
     )
     trajectory = jax.tree.map(jnp.asarray, trajectory)
-    frame = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), trajectory)
-    ring = replay.add(replay.init(frame, num_envs=B, replay_length=T), trajectory)
+    ring = replay.add(replay.init(frame_of(trajectory), num_envs=B, replay_length=T), trajectory)
     assert (ring.transitions.observation.shape, ring.transitions.legal_action_mask.shape) == ((T, B, 3), (T, B, 2))
     byte = int("".join(str(int(legal[0, 0, bit])) for bit in range(8)), 2)
     assert int(ring.transitions.legal_action_mask[0, 0, 0]) == byte
@@ -115,13 +105,8 @@ def test_what_is_no_bool_is_not_packed_and_uint8_which_looks_packed_is_refused()
     packed = replay.pack(floats)
     assert packed.observation is floats.observation
     assert replay.unpack(packed, (2,)).observation is floats.observation
-    with pytest.raises(ValueError, match="uint8"):
+    with pytest.raises(AssertionError):
         replay.pack(floats._replace(observation=floats.observation.astype(jnp.uint8)))
-
-
-def test_a_ring_that_is_no_multiple_of_the_rollout_is_refused():
-    with pytest.raises(ValueError, match="replay length 10 is not a multiple of the rollout length 4"):
-        replay.add(replay.init(TRANSITION, num_envs=B, replay_length=10), rollout(0))
 
 
 # --- which windows may be sampled -------------------------------------------------------------------------------------
@@ -143,11 +128,6 @@ def test_windows_past_the_end_of_a_game_are_sampled_too(histories):
     weights = np.asarray(weights_of(ring))
     valid = {time % C for time in range(total - C, total - L + 1)}
     assert (weights[sorted(valid)] >= 1).all() and np.count_nonzero(weights) == len(valid) * B
-
-
-def test_the_first_window_appears_when_its_last_frame_is_stored(histories):
-    assert not np.asarray(weights_of(histories[0][0])).any()  # T = 4 frames, of L = 6
-    assert np.asarray(weights_of(histories[1][0])).any(axis=1).nonzero()[0].tolist() == [0, 1, 2]
 
 
 # --- windows ----------------------------------------------------------------------------------------------------------
@@ -199,23 +179,9 @@ def test_samples_follow_the_weights():
     np.add.at(counts, (np.asarray(slot), np.asarray(game)), 1)
     assert (counts[weights == 0] == 0).all()
     expected = counts.sum() * weights / weights.sum()
-    chi_squared = ((counts - expected)[weights > 0] ** 2 / expected[weights > 0]).sum()
-    freedom = np.count_nonzero(weights) - 1
-    assert chi_squared <= freedom + 4 * np.sqrt(2 * freedom)
-
-
-def test_the_only_positive_weight_is_always_sampled():
-    weights = np.zeros((4, 3), np.int32)
-    weights[2, 1] = 7
-    slot, game = sample_starts(jax.random.key(1), weights, (40, 500))
-    assert (np.asarray(slot) == 2).all() and (np.asarray(game) == 1).all()
-
-
-def test_samples_differ_between_keys():
-    weights = np.ones((4, 3), np.int32)
-    samples = [np.asarray(sample_starts(jax.random.key(seed), weights, (40, 500))[0]) for seed in (0, 0, 1)]
-    np.testing.assert_array_equal(samples[0], samples[1])
-    assert (samples[0] != samples[2]).any()
+    assert chisquare(counts[weights > 0], expected[weights > 0]).pvalue > 1e-4
+    again, other = (sample_starts(jax.random.key(seed), weights, shape)[0] for seed in (0, 1))
+    assert (again == slot).all() and (other != slot).any()
 
 
 def test_samples_are_exact_where_float32_could_not_count(monkeypatch):
@@ -283,8 +249,7 @@ def test_what_is_not_known_is_not_written_and_nothing_else_changes(histories):
 def fresh_targets(sample, window, *, num_frames):
     """What the only device writes back of windows that were all searched again."""
     of_batch = partial(reanalyze.fresh_targets, batch=NO_BATCH, share=1.0, num_frames=num_frames)
-    found = jax.vmap(lambda *x: of_batch(*x)[0], axis_name=AXIS)(*jax.tree.map(lambda x: x[None], (sample, window)))
-    return jax.tree.map(lambda x: x[0], found)
+    return alone(lambda *x: of_batch(*x)[0], sample, window)
 
 
 @pytest.mark.parametrize("rollouts", [2, 3, 4, 5, 8])

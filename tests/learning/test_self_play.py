@@ -92,6 +92,15 @@ def test_every_game_ended_more_than_once_so_that_resets_were_tested(trajectory):
     assert (trajectory.reward > 0).any()
 
 
+def test_whoever_begins_is_drawn_anew_for_every_game(start):
+    """Row 23 of the pitfalls. The state is pgx's, before each move."""
+    options = {"environment": TIC_TAC_TOE, "search": random_search, "length": LENGTH, "keeps_state": True}
+    state = jax.jit(partial(self_play.rollout, **options))(0.25, start, jax.random.key(1))[1].state
+    begins, players = np.asarray(state._step_count == 0), np.asarray(state.current_player)
+    drawn = [set(players[begins[:, game], game]) for game in range(NUM_ENVS)]
+    assert drawn.count({0, 1}) > NUM_ENVS / 2 and set(players[0]) == {0, 1}
+
+
 def test_what_search_said_is_stored_with_the_position_it_was_asked_about(trajectory):
     np.testing.assert_array_equal(trajectory.search_policy.argmax(-1), trajectory.action)
     np.testing.assert_array_equal(trajectory.search_value, 0.25)

@@ -155,12 +155,6 @@ def test_a_window_that_starts_on_the_last_move_keeps_its_reward_and_policy():
     np.testing.assert_array_equal(found.policy_mask[0], [1, 0, 0, 0])
 
 
-def test_the_frame_of_the_last_move_has_its_policy_and_the_next_one_none():
-    found = monte_carlo(one_game([0, 0, 1], [-1, -1, 0]))
-    np.testing.assert_array_equal(found.policy_mask[0], [1, 1, 1, 0])
-    np.testing.assert_array_equal(found.reward[0], [0, 0, 1])
-
-
 def test_past_the_end_reward_and_value_are_0_whatever_the_next_game_holds():
     window = random_window(5, num_windows=1, length=K + 8 + 1, end_probability=0.0)
     discount, is_last = window.discount.at[0, 1].set(0.0), window.is_last.at[0, 1].set(True)
@@ -168,11 +162,6 @@ def test_past_the_end_reward_and_value_are_0_whatever_the_next_game_holds():
     np.testing.assert_array_equal(found.reward[0, 2:], 0)
     np.testing.assert_array_equal(found.value[0, 2:], 0)
     np.testing.assert_array_equal(found.policy_mask[0, 2:], 0)
-
-
-def test_without_an_end_nothing_is_masked():
-    found = monte_carlo(one_game([0] * 8, [-1] * 8))
-    np.testing.assert_array_equal(found.policy_mask, 1)
 
 
 # --- what belongs to which step ---------------------------------------------------------------------------------------
@@ -301,16 +290,3 @@ def test_a_batch_without_a_full_search_teaches_no_policy_and_one_of_full_ones_we
 def test_the_discounts_of_the_moves_are_targets_up_to_the_end():
     window = one_game([0.0, 1.0], [0.9, 0.0])
     np.testing.assert_allclose(monte_carlo(window).discount, [[0.9, 0.0, 0.0]])
-
-
-def test_reward_k_belongs_to_action_k_and_policy_k_to_state_k():
-    """A game of four moves with rewards 1, 2, 3, 4, each of whose positions has a policy of its own."""
-    policy = np.full((1, K + 8 + 1, 3), 1 / 3, np.float32)
-    policy[0, :4] = [[1, 0, 0], [0, 1, 0], [0, 0, 1], [0.5, 0.5, 0]]
-    window = one_game([1.0, 2.0, 3.0, 4.0], [-1.0, -1.0, -1.0, 0.0])
-    window = window._replace(search_policy=jnp.asarray(policy), action=jnp.arange(K + 8 + 1)[None] % 3)
-    found = monte_carlo(window)
-    np.testing.assert_array_equal(found.reward, [[1, 2, 3]])
-    np.testing.assert_array_equal(found.policy, policy[:, :4])
-    np.testing.assert_allclose(found.value, [[1 - 2 + 3 - 4, 2 - 3 + 4, 3 - 4, 4]])
-    np.testing.assert_array_equal(unroll_actions(window, jax.random.key(0), unroll_steps=K), [[0, 1, 2]])

@@ -1,20 +1,12 @@
-"""The transformer over a board's cells: it sees positions only by what it learns of them, and it learns."""
-
-from dataclasses import replace
-from functools import partial
+"""The transformer over a board's cells: it sees positions only by what it learns of them."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.algorithm.learning import build_terms, imagines_abreast
-from muzero_jax.learning import learner, losses
 from muzero_jax.networks import layers
 from muzero_jax.networks.attention import Transformer, attend
-from tests.reference import tiny_run
-from tests.reference.models import BOARD, make_network
-from tests.reference.windows import make_batch, random_window
 
 SIZES = layers.Sizes(
     num_actions=10,
@@ -85,25 +77,3 @@ def test_without_blocks_a_cell_is_seen_alone(boards):
     changed[:, 0, 0] += 1.0
     differs = np.abs(module.apply(params, changed) - module.apply(params, boards)).max(axis=-1) > 0
     assert differs[:, 0, 0].all() and differs.sum() == N
-
-
-@pytest.mark.slow
-def test_a_transformer_learns_four_windows_by_heart():
-    config = replace(tiny_run.CONFIG, optimiser=replace(tiny_run.CONFIG.optimiser, reconstruction_weight=1.0))
-    model = make_network("attention", width=16, activation="gelu")
-    window = random_window(0, 4, 4, BOARD.num_actions, BOARD.observation_shape)
-    window = window._replace(observation=window.observation > 0.5)
-    batch = make_batch(window, key(0), unroll_steps=1)
-    optimiser = learner.make_optimiser(weight_decay=0.0, max_gradient_norm=5.0)
-    terms = build_terms(config, BOARD, model)
-    loss = partial(losses.loss, checkpoint=False, abreast=imagines_abreast(config), model=model, terms=terms)
-
-    @jax.jit
-    def run(key):
-        def step(state, _):
-            return learner.update(state, batch, 0.01, loss=loss, optimiser=optimiser)
-
-        return jax.lax.scan(step, learner.init(model, optimiser, key), None, length=150)[1]["train/loss"]
-
-    curve = run(key(1))
-    assert curve[-1] < 0.03 * curve[0], (curve[0], curve[-1])

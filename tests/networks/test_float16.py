@@ -14,13 +14,14 @@ from muzero_jax import algorithm as algorithms
 from muzero_jax.algorithm.learning import build_terms
 from muzero_jax.learning import learner, losses
 from muzero_jax.networks import layers
+from muzero_jax.ops.devices import AXIS
 from muzero_jax.run.program import make_chunk, make_init
 from muzero_jax.run.run import not_finite
 from muzero_jax.storage.checkpoint import Checkpointer
 from muzero_jax.types import Batch, Targets
 from tests.reference import tiny_run
 from tests.reference.models import BOARD, make_network, make_tanh_model, random_params
-from tests.reference.programs import QUICKLY
+from tests.reference.programs import QUICKLY, alone
 from tests.reference.tiny_run import assert_same, on_host
 from tests.reference.windows import make_batch, make_window, random_window
 
@@ -54,14 +55,14 @@ def product_window(x, y):
     return make_window([[0.0]], [[1.0]], observation=[[[x, y]]])
 
 
-def update_by_product(state, window, axis_name=None):
+def update_by_product(state, window):
     nothing = jnp.zeros((1, 0), jnp.int32), Targets(*(jnp.zeros(1) for _ in Targets._fields)), jnp.ones(1)
     batch = Batch(window.observation, window.legal_action_mask[:, :1], *nothing)
     step = partial(learner.update, optimiser=OPTIMISER, loss=product_loss)
-    return step(state, batch, 0.0, axis_name=axis_name)
+    return step(state, batch, 0.0)
 
 
-product_update = jax.jit(update_by_product)
+product_update = jax.jit(partial(alone, update_by_product))
 
 
 def test_a_step_that_overflows_is_skipped_and_halves_the_scale_until_one_fits():
@@ -103,7 +104,7 @@ def test_a_gradient_that_overflows_unscaled_is_divergence_and_stops_the_run():
 
 def test_an_overflow_on_one_device_skips_the_step_on_all():
     """60,000 times 2 overflows on the second device; unscaled both step by the mean of 1 and 60,000."""
-    share = jax.jit(jax.vmap(partial(update_by_product, axis_name="data"), in_axes=(None, 0), axis_name="data"))
+    share = jax.jit(jax.vmap(update_by_product, in_axes=(None, 0), axis_name=AXIS))
     windows = jax.tree.map(lambda *leaves: jnp.stack(leaves), product_window(1.0, 1.0), product_window(6e4, 1.0))
     after, metrics = share(product_state(1.0, 2.0), windows)
     np.testing.assert_array_equal(after.params["w"], [1, 1])

@@ -7,8 +7,7 @@ import pytest
 
 from muzero_jax.games.environment import make_environment
 from muzero_jax.networks import pixels
-from muzero_jax.networks.model import make_model
-from muzero_jax.networks.value_transform import Support
+from tests.reference.models import make_network
 
 
 def test_a_block_becomes_the_channels_of_a_cell_row_by_row():
@@ -41,8 +40,7 @@ def test_each_cell_is_read_back_as_its_own_block_of_the_picture():
 
 def test_a_screen_of_minatar_is_imagined_in_25_cells_and_actions_differ_in_what_comes():
     environment = make_environment("minatar-breakout")
-    given = {"num_blocks": 1, "activation": "relu", "compute_dtype": "float32"}
-    model = make_model(environment, Support(-1.0, 1.0, 3), kind="pixels", width=8, **given)
+    model = make_network("pixels", environment)
     params = jax.jit(model.init)(jax.random.key(0))
     seen = jnp.stack([environment.init(jax.random.key(seed)).observation for seed in range(3)])
     root = model.initial_inference(params, seen)
@@ -53,7 +51,5 @@ def test_a_screen_of_minatar_is_imagined_in_25_cells_and_actions_differ_in_what_
 
 
 def test_a_list_of_numbers_is_no_screen():
-    environment = make_environment("backgammon")
-    given = {"width": 8, "num_blocks": 1, "activation": "relu", "compute_dtype": "float32"}
     with pytest.raises(ValueError, match="kind pixels"):
-        make_model(environment, Support(-1.0, 1.0, 3), kind="pixels", **given)
+        make_network("pixels", make_environment("backgammon"))

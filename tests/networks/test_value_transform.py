@@ -86,16 +86,6 @@ def test_the_loss_is_the_cross_entropy_in_loops():
     np.testing.assert_allclose(scalar_loss(logits, target, Support(-1.0, 1.0, 5)), expected, rtol=1e-5)
 
 
-def test_following_the_losss_gradient_reaches_the_target():
-    loss = jax.jit(
-        jax.value_and_grad(lambda logits: jnp.sum(value_transform.scalar_loss(logits, jnp.array([0.37]), BOARD_GAME)))
-    )
-    logits = f32(np.zeros((1, 21)))
-    for _ in range(200):
-        logits -= 2.0 * loss(logits)[1]
-    np.testing.assert_allclose(to_scalar(logits, BOARD_GAME), [0.37], atol=0.02)
-
-
 def test_one_bin_is_a_scalar_head_with_half_the_squared_error():
     logits = f32([[0.5], [-2.0]])
     np.testing.assert_allclose(to_scalar(logits, SCALAR), [0.5, -2.0])

@@ -15,6 +15,14 @@ NUM_GAMES = 6
 environment_of = functools.cache(lambda name: make_environment(name, board_size=5 if name == "hex" else None))
 
 
+@functools.cache
+def with_compiled_chance(name):
+    """A game of chance whose moves are compiled."""
+    environment = make_environment(name)
+    chance = environment.chance
+    return environment._replace(chance=chance._replace(move=jax.jit(chance.move), resolve=jax.jit(chance.resolve)))
+
+
 def transformed_start(name, state, symmetries, index):
     """The first position under a symmetry; Othello's and Hex's are not their own images."""
     if name == "othello":

@@ -2,6 +2,11 @@
 
 from types import SimpleNamespace
 
+import jax
+import jax.numpy as jnp
+
+from muzero_jax.ops.devices import AXIS
+
 QUICKLY: dict = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 """Compiler options that save compile time and cost speed."""
 
@@ -11,6 +16,17 @@ def compiled_before(compile):
     lowered = SimpleNamespace(compile=compile)
     traced = SimpleNamespace(jaxpr=SimpleNamespace(eqns=[], outvars=[]), lower=lambda: lowered)
     return SimpleNamespace(trace=lambda *inputs: traced)
+
+
+def on_devices(function, *arguments):
+    """`function` of what each device has, along a leading axis."""
+    return jax.jit(jax.vmap(function, axis_name=AXIS))(*arguments)
+
+
+def alone(function, *arguments):
+    """`function` as the only device runs it."""
+    found = on_devices(function, *jax.tree.map(lambda x: jnp.asarray(x)[None], arguments))
+    return jax.tree.map(lambda x: x[0], found)
 
 
 def equations(jaxpr):

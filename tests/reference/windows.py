@@ -1,4 +1,7 @@
-"""Windows to test with: random ones, and ones of which a test writes down only the leaves that it is about."""
+"""Windows to test with: random ones, and ones of which a test writes down only the leaves that it is about.
+
+Likewise their targets, and what a model says of them.
+"""
 
 from functools import partial
 
@@ -7,7 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from muzero_jax.learning import targets
-from muzero_jax.types import Transition
+from muzero_jax.types import Batch, Targets, Transition, Unrolled
+
+NO_BATCH = Batch(*[None] * 5)  # type: ignore
 
 
 def make_window(reward, discount, num_actions=3, observation_shape=(2,), **leaves):
@@ -49,6 +54,36 @@ def random_window(seed, num_windows, length, num_actions=3, observation_shape=(2
         search_value=generator.normal(size=shape),
         explored=generator.random(shape) < 0.15,
     )
+
+
+def frame_of(window):
+    """The shapes of one frame, as `replay.init` takes them."""
+    return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), window)
+
+
+def make_targets(unroll_steps, num_actions=3, **given):
+    """Targets of one window; those that are not given: 0, uniform policies, turns that alternate, nothing masked."""
+    k, k1 = (1, unroll_steps), (1, unroll_steps + 1)
+    defaults = {
+        "reward": jnp.zeros(k),
+        "value": jnp.zeros(k1),
+        "policy": jnp.full((*k1, num_actions), 1 / num_actions),
+        **{name: jnp.ones(k1) for name in ("policy_mask", "alive", "mask")},
+        "discount": -jnp.ones(k),
+    }
+    return Targets(**defaults | {name: jnp.array([x], jnp.float32) for name, x in given.items()})
+
+
+def two_moves(**given):
+    """A batch of one window of two moves with observations of 0, and with such targets."""
+    actions = jnp.zeros((1, 2), jnp.int32)
+    return Batch(jnp.zeros((1, 3, 1)), jnp.ones((1, 1, 3), bool), actions, make_targets(2, **given), jnp.ones(1))
+
+
+def said_of_two_moves(**heads):
+    """A model's outputs for it: 0, and further heads."""
+    zeros = jnp.zeros((1, 3, 1))
+    return Unrolled(zeros, zeros, zeros, jnp.zeros((1, 3, 3)), heads)
 
 
 def make_batch(window, key, *, unroll_steps, td_steps=2, num_frames=None):

@@ -64,7 +64,7 @@ def test_a_reward_that_no_value_could_make_up_for_is_bounded_too():
 
 @cache
 def found(implementation, world=WORLD):
-    return jax.device_get(jax.jit(test_tree.gumbel(implementation, world))(*test_tree.inputs_of(False)))
+    return jax.device_get(jax.jit(test_tree.gumbel(world, implementation))(*test_tree.inputs_of(False)))
 
 
 def test_no_value_in_a_thousand_trees_leaves_the_range_where_most_did():

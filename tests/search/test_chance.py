@@ -13,43 +13,20 @@ from scipy.stats import chisquare
 
 from muzero_jax import algorithm as algorithms
 from muzero_jax.algorithm import playing
-from muzero_jax.algorithm.playing import GUMBEL_SEARCHES, PUCT_SEARCHES
 from muzero_jax.search.bounded import bounded
 from muzero_jax.search.rules import Row, least_taken
 from muzero_jax.search.simulator import ground_truth_model, learned_chance_model, learned_model, tie_breaks
 from muzero_jax.search.tree import Tree
-from muzero_jax.types import QTransform, SearchRoots
+from muzero_jax.types import SearchRoots
 from tests.reference import chance_tables, tiny_run
 from tests.reference.chance_tables import MODEL, State, make_game, random_table
 from tests.reference.programs import equations
+from tests.reference.searches import BUDGET, PUCT, gumbel, puct
 from tests.reference.tabular import TABULAR, make_table
 
-NUM_ROOTS, BUDGET = 100, 24
-PUCT = {"pb_c_init": 1.25, "pb_c_base": 19652.0}
+NUM_ROOTS = 100
 SIZES = {"5x4": (5, 4, -1.0, BUDGET), "2x10": (2, 10, 0.97, BUDGET), "156x21": (156, 21, -1.0, 8)}
 """Actions, outcomes, the discount between two moves (of two players, or of one), simulations."""
-
-
-def gumbel(world, implementation="own", num_simulations=BUDGET, scale=0.0, rescale_values=False):
-    return GUMBEL_SEARCHES[implementation](
-        world,
-        num_simulations=num_simulations,
-        max_num_considered_actions=4,
-        gumbel_scale=scale,
-        qtransform=QTransform(0.4, 50.0, rescale_values),
-        improved_value=True,
-    )
-
-
-def puct(world, implementation="own", num_simulations=BUDGET):
-    return PUCT_SEARCHES[implementation](
-        world,
-        num_simulations=num_simulations,
-        dirichlet_fraction=0.0,
-        dirichlet_alpha=0.3,
-        temperature=0.0,
-        **PUCT,
-    )
 
 
 both = pytest.mark.parametrize("make", [gumbel, puct], ids=["gumbel", "puct"])

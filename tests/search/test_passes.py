@@ -7,30 +7,27 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.algorithm.playing import GUMBEL_SEARCHES
 from muzero_jax.search import passes, policies
 from muzero_jax.search.bounded import bounded
 from muzero_jax.search.simulator import Node, Simulator
-from muzero_jax.types import QTransform
 from tests.reference.programs import equations
+from tests.reference.searches import gumbel
 from tests.search import test_tree
 from tests.search.test_tree import WORLD, found_in_tables, inputs_of
-
-CONSIDERED = 4
 
 
 @pytest.mark.parametrize(
     ("most_considered", "simulations", "expected", "phases"),
     [
-        (2, 6, [[0] * 3, [1, 1, 1], [2, 2, 2]], [(2, 1, 3)]),
-        (3, 8, [[0] * 4, [1, 1, 1, 1], [2, 2, 2, 2], [3, 2, 2, 1]], [(2, 1, 4)]),
+        (2, 6, [[0] * 3, [1, 1, 1], [2, 2, 2]], [(2, 1, 3, True)]),
+        (3, 8, [[0] * 4, [1, 1, 1, 1], [2, 2, 2, 2], [3, 2, 2, 1]], [(2, 1, 4, True)]),
         (
             4,
             24,
             [[0] * 12, [1] * 12, [2] * 12, [3] * 4 + [2] * 6 + [0] * 2, [4] * 3 + [2] * 6 + [0] * 3],
-            [(4, 1, 4), (2, 4, 9), (2, 9, 12)],
+            [(4, 1, 4, True), (2, 4, 9, True), (2, 9, 12, False)],
         ),
-        (1, 3, [[0, 0, 0], [1, 1, 1]], [(1, 1, 3)]),
+        (1, 3, [[0, 0, 0], [1, 1, 1]], [(1, 1, 3, True)]),
     ],
 )
 def test_rounds_have_all_simulations_of_sequential_halving(most_considered, simulations, expected, phases):
@@ -49,17 +46,8 @@ def test_a_thousand_positions_are_searched_alike_if_there_are_enough_legal_actio
 @pytest.mark.parametrize(("num_simulations", "least"), [(8, 0.98), (3, 1.0)])
 def test_nearly_all_are_with_one_visit_before_halving_and_all_with_none_to_halve(num_simulations, least):
     """With one visit each the second visit of a phase, which own compares anew, weighs most."""
-    searches = (
-        GUMBEL_SEARCHES[name](
-            WORLD,
-            num_simulations=num_simulations,
-            max_num_considered_actions=CONSIDERED,
-            gumbel_scale=1.0,
-            qtransform=QTransform(0.4, 50.0, True),
-            improved_value=False,
-        )
-        for name in ("own", "passes")
-    )
+    make = partial(gumbel, WORLD, num_simulations=num_simulations, gumbel_scale=1.0, rescale_values=True)
+    searches = (make(name, improved_value=False) for name in ("own", "passes"))
     ours, other = (jax.device_get(jax.jit(search)(*inputs_of(False))) for search in searches)
     assert (other.action == ours.action).mean() >= least
     assert np.isclose(other.policy, ours.policy, atol=3e-5).all(-1).mean() >= least - 0.03
@@ -122,7 +110,7 @@ def test_positions_of_any_number_of_legal_actions_are_searched_alike_in_one_batc
     ours, legal = found_in_tables("gumbel", "own", True)
     other, _ = found_in_tables("gumbel", "passes", True)
     is_choice = legal.sum(-1) > 1
-    assert (~is_choice).sum() > 0 and (legal.sum(-1) < CONSIDERED).mean() > 0.4
+    assert (~is_choice).sum() > 0 and (legal.sum(-1) < 4).mean() > 0.4
     assert (other.action == ours.action).mean() > 0.995
     assert np.isclose(other.policy, ours.policy, atol=3e-5).all(-1)[is_choice].mean() > 0.99
     assert np.isclose(other.value, ours.value, atol=3e-5)[is_choice].mean() > 0.99
@@ -131,14 +119,14 @@ def test_positions_of_any_number_of_legal_actions_are_searched_alike_in_one_batc
 
 def test_only_positions_with_few_legal_actions_make_the_number_of_passes_unknown():
     """In one loop, after whose turns a GPU waits for the host unless it is in a CUDA graph."""
-    program = equations(jax.make_jaxpr(test_tree.gumbel("passes", WORLD))(*inputs_of(False)).jaxpr)
+    program = equations(jax.make_jaxpr(test_tree.gumbel(WORLD, "passes"))(*inputs_of(False)).jaxpr)
     assert [equation.primitive.name for equation in program].count("while") == 1
 
 
 def test_values_are_bounded_alike():
     world = bounded(WORLD, 1.0)
     ours, other = (
-        jax.device_get(jax.jit(test_tree.gumbel(name, world))(*inputs_of(False))) for name in ("own", "passes")
+        jax.device_get(jax.jit(test_tree.gumbel(world, name))(*inputs_of(False))) for name in ("own", "passes")
     )
     assert np.isclose(other.value, ours.value, atol=3e-5).mean() > 0.98  # values at a bound are ties
     assert np.abs(other.value).max() <= 1 + 1e-5

@@ -8,41 +8,29 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.search import policies
 from muzero_jax.search.simulator import learned_model
-from muzero_jax.types import QTransform, SearchRoots
+from muzero_jax.types import SearchRoots
 from tests.reference.models import make_tanh_model
+from tests.reference.searches import PUCT, gumbel, puct
 from tests.reference.tabular import TABULAR, make_bandit, make_table, puct_on_a_bandit
 
 ARMS = [0.1, 0.9, 0.3, 0.5]
-GUMBEL = {"qtransform": QTransform(0.1, 50.0, rescale_values=False), "improved_value": False}
-PUCT = {"dirichlet_alpha": 0.3, "pb_c_init": 1.25, "pb_c_base": 19652.0}
 BUDGET = 8
 NO_TIES = [0.03, 0.02, 0.01, 0.0]
 
 
-def make_searches(model, discount, noise, num_simulations=BUDGET, max_num_considered_actions=4):
+def make_searches(discount=-1.0, noise=0.0, num_simulations=BUDGET, **of_gumbel):
     """Both searches, compiled when first called."""
-    gumbel = policies.gumbel_search(
-        learned_model(model, discount),
-        num_simulations=num_simulations,
-        max_num_considered_actions=max_num_considered_actions,
-        gumbel_scale=float(noise),
-        **GUMBEL,
-    )
-    puct = policies.puct_search(
-        learned_model(model, discount),
-        num_simulations=num_simulations,
-        dirichlet_fraction=0.5 * noise,
-        temperature=float(noise),
-        **PUCT,
-    )
-    searches = {"gumbel": gumbel, "puct": puct}
+    world, budget = learned_model(TABULAR, discount), {"num_simulations": num_simulations}
+    searches = {
+        "gumbel": gumbel(world, value_scale=0.1, improved_value=False, gumbel_scale=noise, **budget, **of_gumbel),
+        "puct": puct(world, dirichlet_fraction=0.5 * noise, temperature=noise, **budget),
+    }
     return {name: jax.jit(lambda *inputs, f=f: f(*inputs)._replace(tree=None)) for name, f in searches.items()}
 
 
-QUIET = make_searches(TABULAR, -1.0, noise=False)
-NOISY = make_searches(TABULAR, -1.0, noise=True)
+QUIET = make_searches()
+NOISY = make_searches(noise=1.0)
 both = pytest.mark.parametrize("name", ["gumbel", "puct"])
 
 
@@ -86,7 +74,7 @@ def test_gumbel_policy_and_value_are_those_of_sequential_halving_by_hand():
 def test_puct_policy_is_the_share_of_visits_and_value_their_mean():
     logits = np.log([0.4, 0.1, 0.3, 0.2])
     found = look(QUIET, "puct", make_bandit(ARMS, value=0.2, policy_logits=logits))
-    visits, value = puct_on_a_bandit(ARMS, np.exp(logits), 0.2, BUDGET, PUCT["pb_c_init"], PUCT["pb_c_base"])
+    visits, value = puct_on_a_bandit(ARMS, np.exp(logits), 0.2, BUDGET, **PUCT)
     np.testing.assert_allclose(found.policy, visits / BUDGET, rtol=1e-5)
     np.testing.assert_allclose(found.value, value, rtol=1e-5)
     assert len(set(visits)) > 2  # a tree worth comparing
@@ -111,7 +99,7 @@ def test_a_move_that_the_opponents_best_reply_refutes_is_avoided(name):
 
 def test_the_same_reply_is_welcome_if_it_is_ones_own():
     """With the discount +1 of a single-player game, the very same table says the opposite."""
-    mine = make_searches(TABULAR, 1.0, noise=False)
+    mine = make_searches(discount=1.0)
     assert look(mine, "gumbel", REFUTED).action == 0
 
 
@@ -170,7 +158,7 @@ def test_with_noise_search_explores(name):
 
 def test_fewer_simulations_than_considered_actions_visit_each_at_most_once():
     """Two simulations, up to 16 of 4 actions: the two with the largest logits are looked at, and the better chosen."""
-    gumbel = make_searches(TABULAR, -1.0, noise=False, num_simulations=2, max_num_considered_actions=16)
+    gumbel = make_searches(num_simulations=2, max_num_considered_actions=16)
     table = make_bandit(ARMS, value=0.2, policy_logits=[2.0, 0.0, 2.0, 0.0])
     found = look(gumbel, "gumbel", table)
     assert found.action == 2

@@ -1,44 +1,27 @@
 """Planning with the ground-truth model: what a learned model may get wrong and the game itself cannot."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from muzero_jax.games.environment import make_environment
-from muzero_jax.networks.model import make_model
-from muzero_jax.networks.value_transform import Support
-from muzero_jax.search import mctx_reference, policies
 from muzero_jax.search.simulator import expected_sign, ground_truth_model, learned_model
-from muzero_jax.types import NetworkOutput, QTransform
+from muzero_jax.types import NetworkOutput
+from tests.reference.models import make_network
+from tests.reference.searches import gumbel, puct
 
 ENVIRONMENT = make_environment("tic_tac_toe")
-MODEL = make_model(
-    ENVIRONMENT, Support(-1.0, 1.0, 3), kind="mlp", width=8, num_blocks=1, activation="relu", compute_dtype="float32"
-)
+MODEL = make_network("mlp", ENVIRONMENT)
 WORLD = ground_truth_model(ENVIRONMENT, MODEL)
 PARAMS = MODEL.init(jax.random.key(0))  # heads are zero: a uniform prior and value 0 everywhere
-GUMBEL = {
-    "num_simulations": 48,
-    "max_num_considered_actions": 9,
-    "gumbel_scale": 0.0,
-    "qtransform": QTransform(0.4, 50.0, rescale_values=False),
-    "improved_value": True,
-}
-PUCT = {
-    "num_simulations": 48,
-    "dirichlet_fraction": 0.0,
-    "dirichlet_alpha": 0.3,
-    "pb_c_init": 1.25,
-    "pb_c_base": 19652.0,
-    "temperature": 0.0,
-}
 
 
-def make_look(implementation, kind):
-    """The search of `implementation` with the ground-truth model, compiled when it is first asked."""
-    make, settings = (implementation.gumbel_search, GUMBEL) if kind == "gumbel" else (implementation.puct_search, PUCT)
-    run = jax.jit(make(WORLD, **settings))
+def make_look(make, engine):
+    """A search with the ground-truth model, compiled when it is first asked."""
+    run = jax.jit(make(WORLD, engine, num_simulations=48))
     return lambda states, params=PARAMS: jax.device_get(run(params, jax.random.key(0), ENVIRONMENT.roots(states)))
 
 
@@ -57,19 +40,19 @@ def with_opinions(params):
     return jax.tree.unflatten(structure, [leaf + 0.3 * bump for leaf, bump in zip(leaves, noise, strict=True)])
 
 
-@pytest.fixture(scope="module", params=["gumbel", "puct"])
-def kind(request):
+@pytest.fixture(scope="module", params=[partial(gumbel, max_num_considered_actions=9), puct], ids=["gumbel", "puct"])
+def make(request):
     return request.param
 
 
 @pytest.fixture(scope="module")
-def look(kind):
-    return make_look(policies, kind)
+def look(make):
+    return make_look(make, "own")
 
 
 @pytest.fixture(scope="module")
-def reference(kind):
-    return make_look(mctx_reference, kind)
+def reference(make):
+    return make_look(make, "mctx")
 
 
 def test_without_any_knowledge_search_finds_the_win_and_parries_the_threat(look):
@@ -122,14 +105,14 @@ def test_the_reference_plans_with_the_ground_truth_model_alike(look, reference, 
 # --- what a learned model predicts ------------------------------------------------------------------------------------
 
 
-def predicting(legal_logits, discount_logits):
-    """One new node of `learned_model` with gamma 0.5, from a model that says this of every move."""
+def predicting(legal_logits, discount_logits, **asked):
+    """One new node of `learned_model` with gamma 0.5, from a model that says this and is asked for it."""
     output = NetworkOutput(jnp.zeros((1, 1)), jnp.ones((1, 1)), jnp.ones((1, 1)), jnp.zeros((1, 3)))
     given = {"legal_logits": legal_logits, "discount_logits": discount_logits}
     output = output._replace(extras={name: jnp.array([logits]) for name, logits in given.items() if logits is not None})
     model = MODEL._replace(recurrent_inference=lambda *_: output, to_scalar=lambda logits: logits[..., 0])
     flags = {"predicted_legality": legal_logits is not None, "predicted_discount": discount_logits is not None}
-    return learned_model(model, 0.5, **flags).expand(None, jax.random.key(0), jnp.zeros(1, jnp.int32), None)
+    return learned_model(model, 0.5, **(flags | asked)).expand(None, jax.random.key(0), jnp.zeros(1, jnp.int32), None)
 
 
 def test_a_move_that_the_model_thinks_illegal_has_no_prior_unless_all_are():
@@ -150,11 +133,6 @@ def test_an_expected_sign_is_no_matrix_product_which_accelerators_round():
 
 
 def test_heads_that_nobody_asked_for_are_not_used():
-    output = NetworkOutput(*(jnp.zeros((1, 3)) for _ in range(4)))
-    output = output._replace(
-        extras={"legal_logits": jnp.array([[1.0, -1.0, -1.0]]), "discount_logits": jnp.array([[9.0, 0.0, 0.0]])}
-    )
-    model = MODEL._replace(recurrent_inference=lambda *_: output, to_scalar=lambda logits: logits[..., 0])
-    node = learned_model(model, -1.0).expand(None, jax.random.key(0), jnp.zeros(1, jnp.int32), None)
+    node = predicting([1.0, -1.0, -1.0], [9.0, 0.0, 0.0], predicted_legality=False, predicted_discount=False)
     np.testing.assert_allclose(node.prior, [[1 / 3] * 3], rtol=1e-6)
-    assert node.discount == -1
+    assert node.discount == 0.5

@@ -3,52 +3,30 @@
 Plus what a tree must always satisfy.
 """
 
-from functools import cache
+from functools import cache, partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.algorithm.playing import GUMBEL_SEARCHES, PUCT_SEARCHES
-from muzero_jax.networks.model import make_model
-from muzero_jax.networks.value_transform import Support
 from muzero_jax.search import policies
 from muzero_jax.search.rules import Row, Rules
 from muzero_jax.search.simulator import Node, learned_model
 from muzero_jax.search.tree import grow, row_of
 from muzero_jax.types import QTransform, SearchRoots
-from tests.reference.models import BOARD
+from tests.reference import searches
+from tests.reference.models import BOARD, make_network
+from tests.reference.searches import BUDGET
 from tests.reference.tabular import TABULAR, Table
 
-NUM_ROOTS, NUM_ACTIONS, NUM_STATES, BUDGET = 1000, 5, 64, 24
+NUM_ROOTS, NUM_ACTIONS, NUM_STATES = 1000, 5, 64
 WORLD = learned_model(TABULAR, -1.0)
 
 
-def gumbel(implementation, world, rescale_values=False):
-    return GUMBEL_SEARCHES[implementation](
-        world,
-        num_simulations=BUDGET,
-        max_num_considered_actions=4,
-        gumbel_scale=1.0,
-        qtransform=QTransform(0.4, 50.0, rescale_values),
-        improved_value=not rescale_values,
-    )
-
-
-def puct(implementation, world, dirichlet_fraction=0.0):
-    """Without noise, whose source is not mctx's (`dirichlet`), and with sampled actions, whose is."""
-    return PUCT_SEARCHES[implementation](
-        world,
-        num_simulations=BUDGET,
-        dirichlet_fraction=dirichlet_fraction,
-        dirichlet_alpha=0.3,
-        pb_c_init=1.25,
-        pb_c_base=19652.0,
-        temperature=1.0,
-    )
-
-
+gumbel = partial(searches.gumbel, gumbel_scale=1.0)
+puct = partial(searches.puct, temperature=1.0)
+"""Without noise, whose source is not mctx's (`dirichlet`), and with sampled actions, whose is."""
 MAKE = {"gumbel": gumbel, "puct": puct}
 
 
@@ -82,7 +60,7 @@ def found_in_tables(kind, implementation, has_illegal_actions):
 
 @cache
 def compiled(kind, implementation):
-    return jax.jit(MAKE[kind](implementation, WORLD))
+    return jax.jit(MAKE[kind](WORLD, implementation))
 
 
 def assert_same_search(ours, reference):
@@ -102,16 +80,13 @@ def test_every_node_of_a_thousand_trees_is_visited_as_often_as_in_mctx(kind, has
 
 
 def test_trees_over_a_network_are_mctxs_with_rescaled_values_too():
-    model = make_model(
-        BOARD, Support(-1.0, 1.0, 3), kind="mlp", width=16, num_blocks=1, activation="relu", compute_dtype="float32"
-    )
+    model = make_network("mlp", width=16)
     params = jax.tree.map(lambda x: jnp.asarray(noise(x.shape), x.dtype), jax.eval_shape(model.init, jax.random.key(0)))
     observation = noise((NUM_ROOTS, *BOARD.observation_shape)) > 0
     legal = jnp.asarray(noise((NUM_ROOTS, BOARD.num_actions)) > -0.5).at[:, 0].set(True)
     inputs = params, jax.random.key(1), SearchRoots(jnp.asarray(observation), legal, None)
-    assert_same_search(
-        *(jax.device_get(jax.jit(gumbel(name, learned_model(model, -1.0), True))(*inputs)) for name in ("own", "mctx"))
-    )
+    make = partial(gumbel, learned_model(model, -1.0), rescale_values=True, improved_value=False)
+    assert_same_search(*(jax.device_get(jax.jit(make(name))(*inputs)) for name in ("own", "mctx")))
 
 
 def noise(shape):
