@@ -120,7 +120,7 @@ def thin(points: list[Point]) -> list[Point]:
 
     A metric of training, as the return of a single-player game, comes every few seconds.
     """
-    final = [point for point in points if point.is_final]
+    kept = [point for point in points if point.is_final]
     on_the_way: dict[str, list[Point]] = {}
     for point in points:
         if not point.is_final:
@@ -128,8 +128,8 @@ def thin(points: list[Point]) -> list[Point]:
     for found in on_the_way.values():
         for some in np.array_split(np.arange(len(found)), min(len(found), MOST_POINTS)):
             mean = float(np.mean([found[index].score for index in some]))
-            final.append(found[some[-1]]._replace(score=mean))
-    return sorted(final, key=lambda point: point.frames)
+            kept.append(found[some[-1]]._replace(score=mean))
+    return sorted(kept, key=lambda point: point.frames)
 
 
 def record(folder: Path, study: Study, points: list[Point]) -> int:
@@ -152,9 +152,9 @@ def record(folder: Path, study: Study, points: list[Point]) -> int:
 
 def draw(study: Study, points: list[Point], path: Path) -> None:
     """The learning curves: of a study of several single-player games, a row a game, baselines beside the runs."""
-    games = {group: flags.split()[1] for group, flags in study.groups.items() if flags.startswith("--env ")}
-    if not games:
+    if all(point.metric != metrics.RETURN for point in points):
         return learning_curves.plot(points, path)
+    games = {group: flags.split()[1] for group, flags in study.groups.items() if flags.startswith("--env ")}
     rows: dict[str, list[Point]] = {}
     for point in points:
         if game := games.get(point.group.removeprefix(BASELINE)):

@@ -126,7 +126,7 @@ LINES = {
     "apps.check": 606,
     "apps.commands": 1660,
     "apps.engines": 1089,
-    "apps.evaluation": 3363,
+    "apps.evaluation": 3364,
     "apps.notebook": 57,
     "apps.play": 3133,
     "apps.sources": 483,

@@ -197,6 +197,8 @@ def test_curves_of_several_games_have_a_row_each_with_the_baseline_in_it(monkeyp
     drawn = []
     monkeypatch.setattr(reproduce.learning_curves, "plot_rows", lambda rows, path, axes: drawn.extend(rows))
     study = reproduce.Study("", {"a": "--env x --minutes 1", "b": "--env y"}, [0], {})
-    points = [Point(group, group, 0, 0, 0, 0.0, 0.0, "", 0.0, False, 1) for group in ("a", "b", "ppo-a")]
+    points = [
+        Point(group, group, 0, 0, 0, 0.0, 0.0, "selfplay/mean_return", 0.0, False, 1) for group in ("a", "b", "ppo-a")
+    ]
     reproduce.draw(study, points, tmp_path / "curves.png")
     assert [(label, [point.group for point in of]) for label, _, of in drawn] == [("x", ["a", "ppo-a"]), ("y", ["b"])]

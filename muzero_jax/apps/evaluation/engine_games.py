@@ -4,6 +4,7 @@ Our rules say what is legal, when the game is over and who won; an engine is nev
 decide a game, so an engine that makes one ends the match, with a sentence.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -24,15 +25,15 @@ MOST_QUOTED = 12
 """Moves before an illegal one that a sentence tells."""
 
 
-class Seat:
+class Seat(ABC):
     """A player on the host, of one game at a time."""
 
-    def new_game(self) -> None:
-        """Begins a game at its opening."""
+    def new_game(self) -> None:  # noqa: B027
+        """Begins a game at its opening; nothing to do for a player that remembers nothing."""
 
+    @abstractmethod
     def choose(self, state: EnvState, plies: Sequence[Ply], colour: int, key: Array) -> int | None:
         """The action of `colour` after the moves `plies`, which may be illegal; None resigns."""
-        raise NotImplementedError
 
 
 class PlayerSeat(Seat):
