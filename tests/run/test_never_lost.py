@@ -101,7 +101,7 @@ def test_what_nohup_ignores_stays_ignored_and_signals_that_come_together_are_one
 
 
 IN_TERMINAL = """
-import signal, time
+import os, signal, time
 signal.signal(signal.SIGHUP, signal.SIG_DFL)  # `nohup` may have ignored it
 from muzero_jax.run.interrupt import Interrupt
 with Interrupt() as asked:
@@ -109,6 +109,7 @@ with Interrupt() as asked:
     while not asked.requested:
         time.sleep(0.01)
     print("saving", flush=True)
+    os._exit(0)  # before the signal is deadly again: a closed terminal may send it twice
 """
 
 

@@ -1,8 +1,9 @@
-"""PPO on a game of octax, the baseline of this study: python docs/results/arcade/ppo.py pong --minutes 90 --seed 0
+"""PPO, the baseline of this study: python docs/results/arcade/ppo.py octax:pong --minutes 90 --seed 1
 
-`octax.agents.ppo` with its authors' settings (conf/config.yaml of riiswa/octax), and a dense layer instead of its
-convolutions, because on a CPU XLA takes 38 seconds for 2,048 frames with them and 1.8 with this. It needs
-`pip install rejax==0.1.3 gymnax==0.0.9` in an environment of its own.
+`octax.agents.ppo` on this project's environment, with the settings of its authors (conf/config.yaml of riiswa/octax), or
+for MinAtar of pgx's example (examples/minatar-ppo of sotetsuk/pgx), and a dense layer in place of convolutions: for
+2,048 frames of octax XLA takes 38 seconds with them on a CPU, and 1.8 with this. It needs
+`pip install -e ".[octax]" rejax==0.1.3 gymnax==0.0.9` in an environment of its own.
 
 Minutes are processor time; run it under `taskset -c 0`. Five times, the last at the end, it plays 64 episodes, which
 do not count, and prints their mean return with Student's 95% interval. The rows are added to `scores.csv` beside it.
@@ -17,19 +18,52 @@ from typing import Any
 import flax.linen as nn
 import jax
 import numpy as np
+from gymnax.environments.environment import Environment, EnvParams
+from gymnax.environments.spaces import Box, Discrete
 from octax.agents.ppo import Agent, DiscretePolicy, PPOOctax, VNetwork
-from octax.environments import create_environment
-from octax.wrappers import OctaxGymnaxWrapper
 from rejax.evaluate import evaluate
 from scipy import stats
 
-SETTINGS: dict[str, Any] = dict(num_envs=512, num_steps=32, num_epochs=4, num_minibatches=32, learning_rate=5e-4)
-EPISODES, EVALUATIONS = 64, 5
+from muzero_jax import make_environment
+
+OCTAX: dict[str, Any] = dict(num_envs=512, num_steps=32, num_epochs=4, num_minibatches=32, learning_rate=5e-4)
+MINATAR: dict[str, Any] = dict(num_envs=4096, num_steps=128, num_epochs=3, num_minibatches=128, learning_rate=3e-4)
+EPISODES, EVALUATIONS, LONGEST = 64, 5, 5_000
 SCORES = Path(__file__).with_name("scores.csv")
 
 
+class Ours(Environment):
+    """A game of muzero_jax as gymnax's interface has it."""
+
+    def __init__(self, name: str):
+        self._game = make_environment(name)
+
+    @property
+    def default_params(self) -> EnvParams:
+        """Nothing but how long an evaluated episode may last."""
+        return EnvParams(max_steps_in_episode=LONGEST)
+
+    def reset_env(self, key: jax.Array, params: EnvParams) -> Any:
+        """A new game."""
+        state = self._game.init(key)
+        return self._game.observe(state), state
+
+    def step_env(self, key: jax.Array, state: Any, action: Any, params: EnvParams) -> Any:
+        """One move."""
+        step = self._game.move(state, action, key)
+        return self._game.observe(step.state), step.state, step.reward, step.is_last, {}
+
+    def action_space(self, params: EnvParams) -> Discrete:
+        """The game's moves."""
+        return Discrete(self._game.num_actions)
+
+    def observation_space(self, params: EnvParams) -> Box:
+        """Planes of zeros and ones."""
+        return Box(0.0, 1.0, self._game.observation_shape)
+
+
 class Dense(Agent):
-    """Their actor and critic on one dense layer of the whole screen."""
+    """Their actor and critic on one dense layer of all that is seen."""
 
     def setup(self) -> None:
         """The layers."""
@@ -54,11 +88,11 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=90.0)
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args()
-    environment = OctaxGymnaxWrapper(create_environment(chosen.game)[0])
-    ppo = PPO.create(env=environment, **SETTINGS)
+    environment, settings = Ours(chosen.game), OCTAX if chosen.game.startswith("octax:") else MINATAR
+    ppo = PPO.create(env=environment, **settings)
     state = ppo.init_state(jax.random.key(chosen.seed))
     iterate = jax.jit(ppo.train_iteration).lower(state).compile()
-    name, updates, spent, iteration = f"ppo-octax-{chosen.game}", 0, 0.0, 0
+    name, updates, spent, iteration = f"ppo-{chosen.game.replace(':', '-')}", 0, 0.0, 0
     with SCORES.open("a", newline="", encoding="utf-8") as file:
         write = csv.writer(file, lineterminator="\n").writerow
         for evaluation in range(1, EVALUATIONS + 1):
@@ -70,7 +104,7 @@ def main() -> None:
             returns = np.asarray(evaluate(ppo.make_act(state), key, environment, ppo.env_params, EPISODES)[1])
             mean, half = float(returns.mean()), float(stats.sem(returns) * stats.t.ppf(0.975, EPISODES - 1))
             frames = iteration * ppo.iteration_size
-            updates = iteration * SETTINGS["num_epochs"] * SETTINGS["num_minibatches"]
+            updates = iteration * settings["num_epochs"] * settings["num_minibatches"]
             print(f"{spent / 60:.1f} minutes, {frames:,} frames: {mean:.2f} [{mean - half:.2f}, {mean + half:.2f}]")
             run = (name, f"{name}/seed{chosen.seed}", chosen.seed, frames, updates, spent / 60, "nan")
             write((*run, "selfplay/mean_return", mean, evaluation == EVALUATIONS, EPISODES))
