@@ -138,7 +138,7 @@ LINES = {
     "networks": 1227,
     "ops": 1026,
     "own": 319,
-    "presets": 439,
+    "presets": 446,
     "run": 2354,
     "search": 1223,
     "storage": 1509,

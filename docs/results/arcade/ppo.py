@@ -1,9 +1,9 @@
 """PPO, the baseline of this study: python docs/results/arcade/ppo.py octax:pong --minutes 90 --seed 1
 
-`octax.agents.ppo` on this project's environment, with the settings of its authors (conf/config.yaml of riiswa/octax), or
-for MinAtar of pgx's example (examples/minatar-ppo of sotetsuk/pgx), and a dense layer in place of convolutions: for
-2,048 frames of octax XLA takes 38 seconds with them on a CPU, and 1.8 with this. It needs
-`pip install -e ".[octax]" rejax==0.1.3 gymnax==0.0.9` in an environment of its own.
+`octax.agents.ppo` on this project's environment, with the settings of its authors (conf/config.yaml of riiswa/octax),
+or for MinAtar those of pgx's example (examples/minatar-ppo of sotetsuk/pgx). A dense layer replaces the convolutions:
+for 2,048 frames of octax XLA takes 38 seconds with them on a CPU, and 1.8 with this. In an environment of its own,
+`pip install -e ".[octax]" -c constraints.txt` and then `pip install rejax==0.1.3 gymnax==0.0.9`.
 
 Minutes are processor time; run it under `taskset -c 0`. Five times, the last at the end, it plays 64 episodes, which
 do not count, and prints their mean return with Student's 95% interval. The rows are added to `scores.csv` beside it.
