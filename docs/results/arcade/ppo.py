@@ -22,9 +22,9 @@ from gymnax.environments.environment import Environment, EnvParams
 from gymnax.environments.spaces import Box, Discrete
 from octax.agents.ppo import Agent, DiscretePolicy, PPOOctax, VNetwork
 from rejax.evaluate import evaluate
-from scipy import stats
 
 from muzero_jax import make_environment
+from muzero_jax.apps.evaluation.returns import interval
 
 OCTAX: dict[str, Any] = dict(num_envs=512, num_steps=32, num_epochs=4, num_minibatches=32, learning_rate=5e-4)
 MINATAR: dict[str, Any] = dict(num_envs=4096, num_steps=128, num_epochs=3, num_minibatches=128, learning_rate=3e-4)
@@ -92,7 +92,7 @@ def main() -> None:
     ppo = PPO.create(env=environment, **settings)
     state = ppo.init_state(jax.random.key(chosen.seed))
     iterate = jax.jit(ppo.train_iteration).lower(state).compile()
-    name, updates, spent, iteration = f"ppo-{chosen.game.replace(':', '-')}", 0, 0.0, 0
+    name, spent, iteration = f"ppo-{chosen.game.replace(':', '-')}", 0.0, 0
     with SCORES.open("a", newline="", encoding="utf-8") as file:
         write = csv.writer(file, lineterminator="\n").writerow
         for evaluation in range(1, EVALUATIONS + 1):
@@ -102,10 +102,10 @@ def main() -> None:
                 spent, iteration = spent + time.process_time() - begin, iteration + 1
             key = jax.random.key(evaluation)
             returns = np.asarray(evaluate(ppo.make_act(state), key, environment, ppo.env_params, EPISODES)[1])
-            mean, half = float(returns.mean()), float(stats.sem(returns) * stats.t.ppf(0.975, EPISODES - 1))
+            mean, (low, high) = float(returns.mean()), interval(returns)
             frames = iteration * ppo.iteration_size
             updates = iteration * settings["num_epochs"] * settings["num_minibatches"]
-            print(f"{spent / 60:.1f} minutes, {frames:,} frames: {mean:.2f} [{mean - half:.2f}, {mean + half:.2f}]")
+            print(f"{spent / 60:.1f} minutes, {frames:,} frames: {mean:.2f} [{low:.2f}, {high:.2f}]")
             run = (name, f"{name}/seed{chosen.seed}", chosen.seed, frames, updates, spent / 60, "nan")
             write((*run, "selfplay/mean_return", mean, evaluation == EVALUATIONS, EPISODES))
             file.flush()

@@ -102,7 +102,9 @@ MISTAKES = {
     "train --env tictactoe": "did you mean 'tic_tac_toe'",
     "train --env hex --search.num-simulation 4": "mean --search.num-simulations?",
     "train --env hex --minutes soon": "--minutes is soon",
-    "train TINY --run-dir NEW --optimiser.batch-size 7": "use 6 or 8",
+    "train TINY --run-dir NEW --optimiser.batch-size 7": (
+        "--optimiser.batch-size 7 cannot be shared evenly by 2 devices; use 6 or 8"
+    ),
     "train TINY --run-dir RUN": "--overwrite",
     "train --resume --run-dir NEW": "no run",
     "train --resume --run-dir RUN --network.width 32": "--network.width 16",
