@@ -30,7 +30,7 @@ from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment, Params, TrainState
 
-RANDOM_GAMES, MOST_MOVES = 256, 1000
+RANDOM_GAMES, MOST_MOVES = 256, 3000
 """Games of random play whose mean return stands beside self-play's, and where they are broken off."""
 
 
@@ -220,9 +220,13 @@ def not_finite(record: Record) -> str | None:
 
 
 def measure_random_return(environment: Environment, *runs: Totals) -> None:
-    """Measures the mean return of random play in a single-player game, once in a run that plays."""
+    """Measures the mean return of random play in a single-player game, once in a run that plays.
+
+    Where random games do not end in time there is none.
+    """
     lacking = [totals for totals in runs if totals.plays and RANDOM_RETURN not in totals.record]
     if lacking and environment.num_players == 1:
         found = random_play.play(environment, num_games=RANDOM_GAMES, max_moves=MOST_MOVES)
-        for totals in lacking:
-            totals.record[RANDOM_RETURN] = random_play.mean_return(found)
+        if (mean := random_play.mean_return(found)) is not None:
+            for totals in lacking:
+                totals.record[RANDOM_RETURN] = mean

@@ -2,13 +2,20 @@
 
 import sys
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from muzero_jax.run import metrics
+from muzero_jax.run.accounting import Totals
 from muzero_jax.run.charts import draw_progress, plot_curves
+from muzero_jax.run.flops import Flops
 from muzero_jax.run.metrics import RANDOM_RETURN, RETURN, last_record, open_metrics, read_records
+from muzero_jax.run.run import measure_random_return
+from muzero_jax.storage.config import Config
+from muzero_jax.types import Step
+from tests.reference.probes import PROBES
 
 
 def write_iterations(run_dir, iterations, **options):
@@ -38,6 +45,16 @@ def test_a_resumed_run_has_every_iteration_once(resume_from, then, found, tmp_pa
         file.write('{"iteration": 32, "train/lo')
     write_iterations(tmp_path, then, resume_from=resume_from)
     assert iterations_in(tmp_path) == found
+
+
+@pytest.mark.parametrize("ends, found", [(True, 1.0), (False, "none")])
+def test_random_play_that_does_not_end_in_time_has_no_return(ends, found, monkeypatch):
+    """Freeway's games last for 2,500 moves whatever one plays; a record holds numbers alone."""
+    monkeypatch.setattr("muzero_jax.run.run.MOST_MOVES", 2)
+    step = Step(PROBES.init(jax.random.key(0)), jnp.float32(1), jnp.float32(not ends), jnp.bool_(ends))
+    totals = Totals(Config(), {}, Flops(0.0, 0.0))
+    measure_random_return(PROBES._replace(num_players=1, move=lambda state, action, key: step), totals)
+    assert totals.record.get(RANDOM_RETURN, "none") == found
 
 
 def test_counts_go_on_from_the_last_line_before_the_checkpoint(tmp_path):
