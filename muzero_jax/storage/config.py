@@ -54,8 +54,8 @@ class Config:
     offline: Annotated[Name | None, Fixed] = None
     """learn only from stored games: those of a run (its folder), or of a file or folder of games (docs/offline.md)"""
     init_from: Annotated[Name | None, Fixed] = None
-    """begin with the weights of another run (its folder, or one of its versions) or of an agent (agent:NAME);
-    everything else is new, and the networks must have the same shapes (docs/resume.md)"""
+    """begin with the weights and the network of another run (its folder, or one of its versions) or of an agent
+    (agent:NAME); everything else is new (docs/resume.md)"""
     model: Annotated[Literal["learned", "learned_outcomes", "rules", "learned_legality"], Fixed] = "learned"
     """the model that the search uses. learned: MuZero, and Stochastic MuZero if the game has chance; learned_outcomes:
     the same with known chance outcomes; learned_legality: MuZero that also predicts the legal moves, without codes of

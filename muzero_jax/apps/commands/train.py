@@ -19,7 +19,7 @@ from muzero_jax.apps.commands import parser, variants
 from muzero_jax.apps.commands.command_line import EXIT_INTERRUPTED, EXIT_UNFINISHED, command
 from muzero_jax.apps.commands.parser import Given
 from muzero_jax.apps.evaluation import tables
-from muzero_jax.apps.sources import offline
+from muzero_jax.apps.sources import offline, warm_start
 from muzero_jax.ops import devices
 from muzero_jax.own import python_file, trust
 from muzero_jax.own.trust import Trust
@@ -73,17 +73,21 @@ def settle(given: Given) -> Settled:
 
 
 def choose_preset(given: Given, session: Session) -> Config:
-    """The settings of `--config`, or the game's preset; of a run that learns from another run's games, of that game."""
+    """The settings of `--config`, or the preset of the game, which may be that of the games to learn from.
+
+    A run that begins with weights has their network.
+    """
     if session.config:
         if not Path(session.config).is_file():
             raise ValueError(f"--config: there is no file {session.config}; name the config.json in a run's folder")
         return configs.read(Path(session.config), "name the config.json in a run's folder")
-    basics = "env", "board_size", "board_sizes", "offline"
+    basics = "env", "board_size", "board_sizes", "offline", "init_from"
     asked = parser.convert(Config, {name: given[name] for name in basics if name in given})
     env, board_size = configs.absolute_env(asked.env) if "env" in given else None, asked.board_size
     if not asked.offline:
         preset = presets.preset(env or Config.env, board_size)
-        return replace(preset, network=presets.for_every_board(preset.network)) if asked.board_sizes else preset
+        network = presets.for_every_board(preset.network) if asked.board_sizes else preset.network
+        return replace(preset, network=warm_start.network_of(asked.init_from, network) if asked.init_from else network)
     folder = configs.absolute(asked.offline)
     source = offline.place(folder)
     if run_directory.holds_run(source):

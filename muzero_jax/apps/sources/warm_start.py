@@ -17,10 +17,25 @@ from muzero_jax import agent as agents
 from muzero_jax import algorithm as algorithms
 from muzero_jax.algorithm import Algorithm
 from muzero_jax.own.trust import Trust
-from muzero_jax.storage import shapes
+from muzero_jax.storage import agent_file, run_directory, shapes
+from muzero_jax.storage import config as configs
 from muzero_jax.storage.config import Config
-from muzero_jax.storage.config_groups import AlgorithmConfig
+from muzero_jax.storage.config_groups import AlgorithmConfig, NetworkConfig
 from muzero_jax.types import LearnerState, Model, Params
+
+
+def network_of(source: str, preset: NetworkConfig) -> NetworkConfig:
+    """The network of a run or an agent, which its weights fit, in the preset's precision.
+
+    It is the preset's own if the source has a file for it, which must be named, or does not exist (see `open_source`).
+    """
+    if (file := agent_file.find(source)) is not None:
+        network = agent_file.read(file, Trust(all_code=True)).config.network
+    elif (saved := run_directory.find_saved(Path(source))) is not None:
+        network = configs.inspect(saved.run_dir).network
+    else:
+        return preset
+    return preset if network.file else replace(network, compute_dtype=preset.compute_dtype)
 
 
 def open_source(
@@ -52,8 +67,8 @@ def open_source(
     described = None if given else config.network
     if found := agents.misreading(agent, described, shapes.of_network(model.init)):
         raise ValueError(
-            f"the weights of {config.init_from}, {_network_of(agent.config)}, do not fit this run's network, "
-            f"{_network_of(config)}: {found}; {_remedy(agent.config, config)}"
+            f"the weights of {config.init_from}, {_in_words(agent.config)}, do not fit this run's network, "
+            f"{_in_words(config)}: {found}; {_remedy(agent.config, config)}"
         )
     say(f"beginning with the weights that {config.init_from} had after iteration {agent.iteration}")
     return agent.params
@@ -71,7 +86,7 @@ def place(learner: LearnerState, params: Params, abstract: LearnerState) -> Lear
     return learner._replace(params=copy(placed), target_params=target)
 
 
-def _network_of(config: Config) -> str:
+def _in_words(config: Config) -> str:
     """The network and the board in words: "--network.kind tower on hex 7x7"."""
     network = (
         f"--network.file {config.network.file}" if config.network.file else f"--network.kind {config.network.kind}"

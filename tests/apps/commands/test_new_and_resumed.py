@@ -58,7 +58,9 @@ def test_a_run_begins_with_what_init_from_names_and_overwrite_spares_it(began, t
     told_runs.tell(tmp_path / "run", [0.5])
     words = ["--env", "hex", "--board-size", "3", "--devices", "1", "--init-from", "run"]
     assert command(*words) == EXIT_INTERRUPTED
-    assert [config.init_from for config, _ in began] == [str(tmp_path / "run")]
+    ((config, _),) = began
+    assert config.init_from == str(tmp_path / "run")
+    assert config.network == configs.inspect(tmp_path / "run").network != presets.preset("hex", 3).network
     capsys.readouterr()
     assert command(*words, "--run-dir", "run", "--overwrite") == EXIT_ERROR
     assert "--overwrite would delete" in capsys.readouterr().err and (tmp_path / "run").exists()
