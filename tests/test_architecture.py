@@ -124,12 +124,12 @@ LINES = {
     "algorithm": 672,
     "apps.__init__": 1,
     "apps.check": 606,
-    "apps.commands": 1660,
+    "apps.commands": 1664,
     "apps.engines": 1089,
     "apps.evaluation": 3364,
     "apps.notebook": 57,
     "apps.play": 3133,
-    "apps.sources": 483,
+    "apps.sources": 498,
     "apps.start": 233,
     "apps.study": 833,
     "apps.train": 62,
@@ -138,8 +138,8 @@ LINES = {
     "networks": 1227,
     "ops": 1026,
     "own": 319,
-    "presets": 446,
-    "run": 2354,
+    "presets": 447,
+    "run": 2358,
     "search": 1223,
     "storage": 1509,
     "training": 130,
@@ -277,6 +277,7 @@ def test_who_reads_a_config_without_asking_whether_its_code_may_run_is_known():
     assert callers["inspect"] == {
         "apps.study.comparison",
         "apps.sources.offline",
+        "apps.sources.warm_start",  # takes a built-in network's settings alone
         "storage.run_directory",
         *commands,
     }
