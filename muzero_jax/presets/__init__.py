@@ -33,8 +33,8 @@ TIMES = {
 }
 """Times as many games and windows as for a CPU, by kind of network: enough work that a GPU computes for longer than a
 host would take to start each kernel alone, where there is no CUDA graph. These sizes come from previews. On an H100, 16
-times the games of Hex 5x5 were 3 times the frames a second (docs/results/2026-11-27-h100.md); no agent was trained with
-them to its end."""
+times the games of Hex 5x5 were 3 times the frames a second (docs/results/2026-11-27-h100.md), and Go's 512 games made
+the included agent, with wider convolutions (docs/results/2026-11-27-h100-agents.md)."""
 
 
 def preset(env: str, board_size: int | None = None, kind: str | None = None) -> Config:
