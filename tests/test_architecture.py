@@ -124,7 +124,7 @@ LINES = {
     "algorithm": 672,
     "apps.__init__": 1,
     "apps.check": 606,
-    "apps.commands": 1664,
+    "apps.commands": 1663,
     "apps.engines": 1089,
     "apps.evaluation": 3364,
     "apps.notebook": 57,

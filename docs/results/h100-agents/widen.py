@@ -1,6 +1,7 @@
 """A wider and deeper network that computes what an agent's does (Net2Net: Chen et al. 2016, arXiv 1511.05641).
 
-    python docs/results/h100-agents/widen.py agent:hex wide.safetensors
+    git show 13aefef:muzero_jax/agents/hex.safetensors > narrow.safetensors
+    python docs/results/h100-agents/widen.py agent:narrow.safetensors wide.safetensors
 
 For `fully_convolutional` networks of width 32 with a block: the prediction gets twice the channels, and every trunk a
 second block. Then noise tells the copies apart.

@@ -47,7 +47,8 @@ def settle(given: Given) -> Settled:
     if "board_sizes" in given and "board_size" not in given:
         sizes = parser.convert(Config, {"board_sizes": given["board_sizes"]}).board_sizes
         given = given | {"board_size": str(max(sizes))}
-    asked = parser.convert(Config, {name: given[name] for name in ("env", "board_size", "seed") if name in given})
+    basics = "env", "board_size", "seed", "init_from"
+    asked = parser.convert(Config, {name: given[name] for name in basics if name in given})
     if session.resume_if_any:
         if session.run_dir is None:
             raise ValueError("--resume-if-any needs the folder of the run; add --run-dir")
@@ -60,6 +61,8 @@ def settle(given: Given) -> Settled:
         base, session = configs.inspect(Path(run_dir)), replace(session, run_dir=run_dir)  # `_check_code` follows
     else:
         base = choose_preset(given, session)
+        if asked.init_from and not session.config:
+            base = replace(base, network=warm_start.network_of(asked.init_from, base.network))
     budgets = names(Config, "budget")
     if not given.keys().isdisjoint(budgets):  # whoever gives a budget means that one
         base = replace(base, **{name: None for name in budgets if name not in given})
@@ -73,21 +76,17 @@ def settle(given: Given) -> Settled:
 
 
 def choose_preset(given: Given, session: Session) -> Config:
-    """The settings of `--config`, or the preset of the game, which may be that of the games to learn from.
-
-    A run that begins with weights has their network.
-    """
+    """The settings of `--config`, or the game's preset; of a run that learns from another run's games, of that game."""
     if session.config:
         if not Path(session.config).is_file():
             raise ValueError(f"--config: there is no file {session.config}; name the config.json in a run's folder")
         return configs.read(Path(session.config), "name the config.json in a run's folder")
-    basics = "env", "board_size", "board_sizes", "offline", "init_from"
+    basics = "env", "board_size", "board_sizes", "offline"
     asked = parser.convert(Config, {name: given[name] for name in basics if name in given})
     env, board_size = configs.absolute_env(asked.env) if "env" in given else None, asked.board_size
     if not asked.offline:
         preset = presets.preset(env or Config.env, board_size)
-        network = presets.for_every_board(preset.network) if asked.board_sizes else preset.network
-        return replace(preset, network=warm_start.network_of(asked.init_from, network) if asked.init_from else network)
+        return replace(preset, network=presets.for_every_board(preset.network)) if asked.board_sizes else preset
     folder = configs.absolute(asked.offline)
     source = offline.place(folder)
     if run_directory.holds_run(source):

@@ -1,8 +1,8 @@
 """A run that begins with the weights of another one: `--init-from`.
 
-Only the weights are read. The optimiser, the buffer, the games and the random numbers are those of any new run, and a
-target network begins as a copy. From then on the run's own checkpoints hold its weights, so a resumed run does not need
-the source.
+Only the weights and their network's settings are read. The optimiser, the buffer, the games and the random numbers are
+those of any new run, and a target network begins as a copy. From then on the run's own checkpoints hold its weights, so
+a resumed run does not need the source.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ def network_of(source: str, preset: NetworkConfig) -> NetworkConfig:
     """
     if (file := agent_file.find(source)) is not None:
         network = agent_file.read(file, Trust(all_code=True)).config.network
-    elif (saved := run_directory.find_saved(Path(source))) is not None:
+    elif (saved := run_directory.find_saved(Path(configs.absolute(source)))) is not None:
         network = configs.inspect(saved.run_dir).network
     else:
         return preset
@@ -105,4 +105,4 @@ def _remedy(made_with: Config, config: Config) -> str:
         )
     if made_with.model != config.model:
         return f"add --model {made_with.model}, as the first one had"
-    return "give this run the network flags of the first one, which its config.json has"
+    return "give this run the network of the first one: leave out the network flags, or name that one's file"

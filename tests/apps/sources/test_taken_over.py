@@ -258,7 +258,18 @@ def fresh():
 
 @pytest.mark.parametrize("name, number", [("RUN", 1), ("RUN/versions/4", 2), ("agent:RUN/../mine.safetensors", 3)])
 def test_a_run_a_version_and_an_agent_give_their_weights(first_run, name, number):
-    assert_same(open_weights(name.replace("RUN", str(first_run))), weights(number))
+    source = name.replace("RUN", str(first_run))
+    assert_same(open_weights(source), weights(number))
+    preset = NetworkConfig(kind="tower", compute_dtype="bfloat16")
+    assert warm_start.network_of(source, preset) == replace(CONFIG.network, compute_dtype="bfloat16")
+
+
+def test_a_source_that_is_not_there_or_has_a_network_of_its_own_leaves_the_presets(tmp_path):
+    (tmp_path / "run").mkdir()
+    configs.save(changed(file="net.py"), tmp_path / "run")
+    preset = NetworkConfig(kind="tower")
+    for name in ("run", "none"):
+        assert warm_start.network_of(str(tmp_path / name), preset) == preset
 
 
 def test_a_run_has_its_sources_weights_before_its_first_iteration_and_all_else_is_new(session, first_run):
