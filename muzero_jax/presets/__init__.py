@@ -83,8 +83,13 @@ def suited(config: Config, kind: str) -> tuple[Config, str]:
     times = TIMES[kind].get(config.network.kind, 1)
     play = replace(config.self_play, num_envs=times * config.self_play.num_envs)
     optimiser = replace(config.optimiser, batch_size=times * config.optimiser.batch_size)
+    network, is_wider = config.network, kind == "large GPU" and config.network.kind == "fully_convolutional"
+    if is_wider:  # so an H100 made the included agents of Connect Four and Go (docs/results/2026-11-27-h100-agents.md)
+        network = replace(network, width=2 * network.width, num_blocks=2 * network.num_blocks)
     engine = "own" if config.model == "rules" else "passes"  # the presets with the rules are games with chance
     search = replace(config.search, engine=engine)
-    chosen = f"{play.num_envs:,} games, batches of {optimiser.batch_size:,}, search {engine}"
+    wider = f", width {network.width} in {network.num_blocks} blocks" if is_wider else ""
+    chosen = f"{play.num_envs:,} games, batches of {optimiser.batch_size:,}, search {engine}{wider}"
     why = "by scripts/preview.py; --autotune goes on from there"
-    return replace(config, self_play=play, optimiser=optimiser, search=search), f"for a {kind}: {chosen} ({why})"
+    config = replace(config, self_play=play, optimiser=optimiser, search=search, network=network)
+    return config, f"for a {kind}: {chosen} ({why})"

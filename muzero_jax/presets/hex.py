@@ -56,8 +56,8 @@ def hex_any(board_size: int) -> Config:
 
 
 def for_every_board(network: NetworkConfig) -> NetworkConfig:
-    """Convolutions, whose weights fit every board."""
-    return replace(network, kind="fully_convolutional", width=32)
+    """Convolutions, whose weights fit every board; they stay if the network has them."""
+    return network if network.kind == "fully_convolutional" else replace(network, kind="fully_convolutional", width=32)
 
 
 def larger_hex(config: Config) -> Config:

@@ -62,7 +62,9 @@ def test_a_device_changes_sizes_and_search_alone_and_never_the_replay_ratio(env,
     )
     assert found.search.engine == ("own" if config.model == "rules" else "passes")
     changed = {name for name, value in flat(found).items() if value != flat(config)[name]}
-    assert changed <= {"self_play.num_envs", "optimiser.batch_size", "search.engine"}
+    wider = {"network.width", "network.num_blocks"} & changed
+    assert changed - wider <= {"self_play.num_envs", "optimiser.batch_size", "search.engine"}
+    assert bool(wider) == (kind == "large GPU" and config.network.kind == "fully_convolutional")
     assert validate(found) == found
 
 
