@@ -138,7 +138,7 @@ LINES = {
     "networks": 1227,
     "ops": 1026,
     "own": 319,
-    "presets": 447,
+    "presets": 452,
     "run": 2358,
     "search": 1223,
     "storage": 1509,
