@@ -71,6 +71,7 @@ def _configured(config: Config, environment: Environment, model: Model) -> Algor
             exploration=play.exploration,
             sampled_moves=play.sampled_moves,
             random_side=play.random_side,
+            random_side_moves=play.random_side_moves,
         ),
         rollout=partial(
             self_play.rollout,

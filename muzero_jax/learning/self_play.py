@@ -105,6 +105,7 @@ def choose(
     exploration: Number,
     sampled_moves: int | None = None,
     random_side: float = 0.0,
+    random_side_moves: int = 0,
 ) -> tuple[Int[Array, " B"], Bool[Array, " B"]]:
     """The move of each game after a search, and whether it was drawn at random instead.
 
@@ -113,8 +114,9 @@ def choose(
       exploration: probability of a uniformly random legal move instead of the search's. Search gives those positions
         their targets all the same; without them play becomes deterministic and forgets what it no longer meets.
       sampled_moves: after so many moves of a game the likeliest action that search found is played. None: never.
-      random_side: share of the B games in which one side plays uniformly random legal moves, in turn the one that moved
-        first and the one that moved second.
+      random_side: share of the B games in which one side begins with uniformly random legal moves, in turn the one that
+        moves first and the one that moves second.
+      random_side_moves: of the n such games, game i does so in its first `random_side_moves * (i + 1) / n` moves.
     """
     choice_key, random_key = jax.random.split(key)
     action = found.action
@@ -122,8 +124,9 @@ def choose(
         action = jnp.where(num_moves < sampled_moves, action, jnp.argmax(found.policy, axis=-1))
     explored = jax.random.bernoulli(choice_key, exploration, action.shape)
     if random_side:
-        game = jnp.arange(len(action))
-        explored |= (game < random_side * len(action)) & (num_moves % 2 == game % 2)
+        game, games = jnp.arange(len(action)), random_side * len(action)
+        begins = num_moves < random_side_moves * (game + 1) / games
+        explored |= (game < games) & begins & (num_moves % 2 == game % 2)
     return jnp.where(explored, uniform_legal_action(random_key, legal_action_mask), action), explored
 
 
