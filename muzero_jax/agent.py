@@ -128,6 +128,11 @@ def load_agent(
     return agent._replace(num_simulations=budget, params=params, iteration=iteration, name=str(path))
 
 
+def inspect(path: Path) -> Config:
+    """The config of the agent that `path` names, as for `load_agent`, to look at and never to build."""
+    return _open(path, Trust(all_code=True))[0]
+
+
 def misreading(theirs: Agent, network: NetworkConfig | None, arrays: dict[str, str]) -> str | None:
     """How a network would misread the weights of an agent, in words; None if they mean the same in it.
 

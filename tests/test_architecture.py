@@ -120,8 +120,8 @@ READS_CONFIG = {"agent", "algorithm", "presets", "run", "storage"}
 LINES = {
     "__init__": 65,
     "__main__": 6,
-    "agent": 180,
-    "algorithm": 672,
+    "agent": 185,
+    "algorithm": 673,
     "apps.__init__": 1,
     "apps.check": 606,
     "apps.commands": 1663,
@@ -129,19 +129,19 @@ LINES = {
     "apps.evaluation": 3364,
     "apps.notebook": 57,
     "apps.play": 3133,
-    "apps.sources": 498,
+    "apps.sources": 497,
     "apps.start": 233,
     "apps.study": 833,
     "apps.train": 62,
     "games": 2885,
-    "learning": 1470,
+    "learning": 1473,
     "networks": 1227,
     "ops": 1026,
     "own": 319,
     "presets": 452,
     "run": 2358,
     "search": 1223,
-    "storage": 1509,
+    "storage": 1516,
     "training": 130,
     "types": 291,
 }
@@ -269,18 +269,18 @@ def test_only_the_hosts_side_may_read_a_config():
 def test_who_reads_a_config_without_asking_whether_its_code_may_run_is_known():
     """`configs.load` and `agent_file.read` ask (`own.trust`); who looks at a config otherwise must not build it."""
     callers = {
-        name: {module for module, path in PATHS.items() if f"configs.{name}(" in path.read_text()}
-        for name in ("from_json", "inspect")
+        name: {module for module, path in PATHS.items() if f"{name}(" in path.read_text()}
+        for name in ("configs.from_json", "configs.inspect", "agents.inspect")
     }
-    assert callers["from_json"] == {"storage.agent_file", "apps.study.tuning"}  # a study compares it with its own
+    assert callers["configs.from_json"] == {"storage.agent_file", "apps.study.tuning"}  # a study compares it with its own
     commands = {"apps.commands.variants", "apps.commands.train"}  # they ask `trust.check`, or build nothing of it
-    assert callers["inspect"] == {
+    assert callers["configs.inspect"] == {
         "apps.study.comparison",
         "apps.sources.offline",
-        "apps.sources.warm_start",  # takes a built-in network's settings alone
         "storage.run_directory",
         *commands,
     }
+    assert callers["agents.inspect"] == {"apps.sources.warm_start"}  # takes a built-in network's settings alone
 
 
 def test_every_room_knows_exactly_the_rooms_that_the_table_says():

@@ -157,6 +157,11 @@ def absolute(path: str) -> str:
     return str(from_home(path).resolve())
 
 
+def absolute_source(source: str) -> str:
+    """`Config.init_from` as a run keeps it: the path of a run from the root, or the name of an agent."""
+    return source if source.startswith(AGENT_PREFIX) else absolute(source)
+
+
 def with_files(config: Config, place: Callable[[str], str]) -> Config:
     """The config with the path of each of its own files changed by `place`."""
     return with_values(config, {name: place(file) for name, file in config.own_files.items()})
@@ -164,11 +169,11 @@ def with_files(config: Config, place: Callable[[str], str]) -> Config:
 
 def with_absolute_paths(config: Config) -> Config:
     """The config with every path from the root, so that the run finds its files from any folder; agents keep names."""
-    init_from = config.init_from
-    if init_from and not init_from.startswith(AGENT_PREFIX):
-        init_from = absolute(init_from)
-    placed = with_files(config, absolute)
-    return dataclasses.replace(placed, offline=config.offline and absolute(config.offline), init_from=init_from)
+    return dataclasses.replace(
+        with_files(config, absolute),
+        offline=config.offline and absolute(config.offline),
+        init_from=config.init_from and absolute_source(config.init_from),
+    )
 
 
 def with_record(config: Config) -> Config:

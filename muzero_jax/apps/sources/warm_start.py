@@ -17,8 +17,8 @@ from muzero_jax import agent as agents
 from muzero_jax import algorithm as algorithms
 from muzero_jax.algorithm import Algorithm
 from muzero_jax.own.trust import Trust
-from muzero_jax.storage import agent_file, run_directory, shapes
 from muzero_jax.storage import config as configs
+from muzero_jax.storage import shapes
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.config_groups import AlgorithmConfig, NetworkConfig
 from muzero_jax.types import LearnerState, Model, Params
@@ -27,13 +27,12 @@ from muzero_jax.types import LearnerState, Model, Params
 def network_of(source: str, preset: NetworkConfig) -> NetworkConfig:
     """The network of a run or an agent, which its weights fit, in the preset's precision.
 
-    It is the preset's own if the source has a file for it, which must be named, or does not exist (see `open_source`).
+    It is the preset's own if the source has a file for it, which must be named, or cannot be read, as `open_source`
+    says then.
     """
-    if (file := agent_file.find(source)) is not None:
-        network = agent_file.read(file, Trust(all_code=True)).config.network
-    elif (saved := run_directory.find_saved(Path(configs.absolute(source)))) is not None:
-        network = configs.inspect(saved.run_dir).network
-    else:
+    try:
+        network = agents.inspect(Path(configs.absolute_source(source))).network
+    except ValueError:
         return preset
     return preset if network.file else replace(network, compute_dtype=preset.compute_dtype)
 
