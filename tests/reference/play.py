@@ -69,12 +69,12 @@ def fake_thinker(*, favourite=0, num_simulations=4, first_sight=0.25, **options)
 
 
 def save_untrained_run(run_dir, env, board_size=None):
-    """A run directory with random weights of a very small network."""
+    """A run directory with random weights of a very small network, which learned by the search that keeps no tree."""
     config = Config(
         env=env,
         board_size=board_size,
         network=NetworkConfig(width=8, num_bins=3),
-        search=SearchConfig(num_simulations=4, max_num_considered_actions=4),
+        search=SearchConfig(num_simulations=4, max_num_considered_actions=4, engine="passes"),
         evaluation=EvaluationConfig(num_simulations=4),
     )
     run_dir.mkdir(parents=True, exist_ok=True)
