@@ -74,6 +74,16 @@ def no_curves():
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_compilation_cache():
+    """What runs in the tests' process leaves the user's cache of programs as it is."""
+    from muzero_jax.run import compilation_cache  # here, because the import hook must come first
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compilation_cache, "enable", lambda: None)
+        yield
+
+
 @pytest.fixture
 def strict_rank_promotion():
     """Arrays of different rank must be broadcast explicitly. pgx's Go and chess don't, so it isn't the default."""

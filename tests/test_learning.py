@@ -4,7 +4,6 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -17,8 +16,8 @@ from muzero_jax.ops.legal_actions import uniform_legal_action
 from muzero_jax.search.simulator import predicted_legal
 from scripts.benchmarks import programs
 from tests.reference import tic_tac_toe
+from tests.reference.pages import ROOT
 
-ROOT = Path(__file__).parent.parent
 pytestmark = pytest.mark.slow
 
 

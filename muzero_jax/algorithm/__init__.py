@@ -5,6 +5,6 @@
 """
 
 from muzero_jax.algorithm.making import Build, make
-from muzero_jax.algorithm.record import Algorithm, Update
+from muzero_jax.algorithm.record import Algorithm
 
-__all__ = ["Algorithm", "Build", "Update", "make"]
+__all__ = ["Algorithm", "Build", "make"]

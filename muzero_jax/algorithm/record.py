@@ -6,12 +6,11 @@ reaches everything that reads the field.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import NamedTuple
 
 import optax
 from jaxtyping import Array
 
-from muzero_jax.learning.learner import LossOf
 from muzero_jax.learning.losses import Term
 from muzero_jax.learning.self_play import Choose
 from muzero_jax.search.simulator import Simulator
@@ -29,36 +28,6 @@ from muzero_jax.types import (
     Transition,
     WriteBack,
 )
-
-
-@runtime_checkable
-class Update(Protocol):
-    """A learning rule."""
-
-    def __call__(
-        self,
-        learner: LearnerState,
-        batch: Batch,
-        progress: Array,
-        /,
-        *,
-        loss: LossOf,
-        optimiser: optax.GradientTransformation,
-    ) -> tuple[LearnerState, Metrics]:
-        """One update of the learner.
-
-        Args:
-          learner: the weights and the optimiser's state.
-          batch: N windows, a device's share of the batch.
-          progress: the share of the run's budget that is spent.
-          loss: (params, batch) -> the weighted sum of the algorithm's terms, and a metric for each of them.
-          optimiser: the algorithm's.
-
-        Returns:
-          the learner after the update, and its metrics. Both must be equal on all devices, so average gradients and
-          metrics of your own over them, by `jax.lax.pmean(..., devices.AXIS)`.
-        """
-        ...
 
 
 class Algorithm(NamedTuple):
@@ -107,8 +76,10 @@ class Algorithm(NamedTuple):
     """(params, batch, model=, terms=) -> the weighted sum of the losses over the unrolled model"""
     optimiser: optax.GradientTransformation
     """its `update` is given `learning_rate` too, which one that knows its own rate may ignore"""
-    update: Update
-    """the learning rule: by default a gradient step on the sum of the terms"""
+    update: Callable[..., tuple[LearnerState, Metrics]]
+    """(learner, batch, progress, loss=, optimiser=) -> the learner after one update, and its metrics. By default a
+    gradient step on `loss`: (params, batch) -> the sum of the terms, and a metric for each. The batch is a device's
+    share, so a rule of your own averages gradients and metrics by `jax.lax.pmean(..., devices.AXIS)`"""
     write_back: Callable[[Sample, Transition, Batch], tuple[tuple[WriteBack, ...], Metrics]]
     """what to write back into the replay buffer of an update's windows: priorities, fresh targets of Reanalyze"""
 

@@ -1,7 +1,6 @@
 """The algorithms of examples/algorithms: what each changes, and that they train, and play with *their* search."""
 
 from dataclasses import replace
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -22,11 +21,11 @@ from muzero_jax.storage.config_groups import AlgorithmConfig
 from muzero_jax.types import Targets, Unrolled
 from tests.reference import tiny_run
 from tests.reference.models import random_params
+from tests.reference.pages import ROOT
 from tests.reference.tiny_run import CONFIG
 from tests.reference.training import TINY, command, quiet
 from tests.reference.windows import make_window, random_window
 
-ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "examples" / "algorithms").glob("*.py"))
 HEAD = replace(CONFIG, algorithm=AlgorithmConfig(moves_left.__file__))
 

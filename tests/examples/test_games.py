@@ -24,7 +24,6 @@ from muzero_jax.apps.play import terminal
 from muzero_jax.apps.play.position import BLACK
 from muzero_jax.apps.play.web_session import WebGame
 from muzero_jax.games.own_game import environment_from, load_environment
-from muzero_jax.run import compilation_cache
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.validation import validate
 from tests.reference.pig import hold, roll, win_probability
@@ -83,7 +82,6 @@ def test_nim_is_checked_without_a_finding_and_its_preset_makes_a_run():
 @pytest.mark.slow
 def test_a_game_in_a_file_trains_and_plays_everywhere(tmp_path, monkeypatch, capsys):
     """By the command line, from another folder; in the terminal, by GTP, in the browser, in a match, from Python."""
-    monkeypatch.setattr(compilation_cache, "enable", lambda: None)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "nim.py").write_text(NIM.read_text())
     assert report_errors(train.main, ["--env", "nim.py", *TINY, *SHORT, *LONG]) == 0

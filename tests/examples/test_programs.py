@@ -16,7 +16,7 @@ import pytest
 from examples import logger, nano_muzero, training_loop
 from muzero_jax import agent as agents
 from muzero_jax.apps.evaluation.arena import Arena
-from muzero_jax.run import compilation_cache, metrics, program
+from muzero_jax.run import metrics, program
 from muzero_jax.storage import agent_file
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from scripts.benchmarks import programs
@@ -40,7 +40,6 @@ def tiny_program(monkeypatch):
     own = SimpleNamespace(make_init=lambda *_: made, make_chunk=lambda *_: compiled)
     monkeypatch.setattr(training_loop, "program", own)
     draw_matches(monkeypatch)
-    monkeypatch.setattr(compilation_cache, "enable", lambda: None)
 
 
 def test_a_loop_of_ones_own_trains_an_agent_that_can_be_loaded(tiny_program, tmp_path, capsys):

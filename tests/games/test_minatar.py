@@ -67,15 +67,6 @@ def test_an_end_by_time_is_no_end_to_learn_from(name, late):
     assert (after.reward, after.discount) == (0, 0)
 
 
-def test_breakout_ends_where_the_ball_is_lost():
-    environment = make_environment("minatar-breakout", gamma=0.9)
-    falling = {"_ball_y": 8, "_ball_x": 5, "_ball_dir": 2, "_pos": 0}
-    state = jax.jit(environment.init)(jax.random.key(0))
-    state = state.replace(**{field: jnp.int32(x) for field, x in falling.items()})
-    step = jax.jit(environment.move)(state, 0, jax.random.key(1))
-    assert step.is_last and step.discount == 0 and step.reward == 0
-
-
 @each_game
 def test_positions_have_a_picture(name):
     environment = make_environment(f"minatar-{name}")

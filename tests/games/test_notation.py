@@ -2,6 +2,7 @@
 
 import importlib
 
+import jax
 import numpy as np
 import pytest
 
@@ -54,6 +55,13 @@ def test_coordinates_by_hand():
     assert written("othello", 0, 19, 26, 63, 64) == ["a1", "d3", "c4", "h8", "pass"]
     assert written("tic_tac_toe", 0, 2, 3, 4, 8) == ["a1", "c1", "a2", "b2", "c3"]
     assert written("connect_four", 0, 3, 6) == ["a", "d", "g"]
+
+
+def test_moves_of_2048_are_read_as_keys_too():
+    environment = make_environment("2048")
+    moves, state = make_notation(environment), jax.jit(environment.init)(jax.random.key(0))
+    assert [moves.read(state, key) for key in "awds"] == [0, 1, 2, 3]
+    assert moves.read(state, "Down") == 3
 
 
 def test_moves_of_animal_shogi_by_hand():

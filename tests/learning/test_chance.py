@@ -7,12 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.learning import chance, learner, losses, targets, unroll
+from muzero_jax.learning import chance, losses, targets, unroll
 from muzero_jax.networks.layers import Abilities
 from muzero_jax.types import Model, NetworkOutput
-from tests.reference import coin
-from tests.reference.models import make_network, random_params
-from tests.reference.programs import alone
+from tests.reference.models import BOARD, make_network, random_params
 from tests.reference.windows import make_window, random_window, said_of_two_moves, two_moves
 
 K, C = 2, 3
@@ -170,11 +168,6 @@ def test_the_gradient_is_halved_once_a_step_at_the_input_of_the_move():
     np.testing.assert_allclose(gradient["u"], -12.0)
 
 
-def make_coin_model(num_codes, *, encodes, environment=coin.COIN):
-    abilities = Abilities(num_codes=num_codes, encodes_chance=encodes)
-    return make_network("mlp", environment, width=16, abilities=abilities)
-
-
 def make_terms(model):
     weights = {"reward": 1.0, "value": 1.0, "policy": 1.0, "chance": 1.0, "afterstate_value": 1.0}
     weights |= {"commitment": 0.01} if model.encode_chance else {}
@@ -183,8 +176,11 @@ def make_terms(model):
 
 @pytest.mark.parametrize(("num_actions", "num_codes", "encodes"), [(2, 10, False), (156, 21, True)])
 def test_the_unroll_is_a_plain_loop_and_every_loss_is_finite(num_actions, num_codes, encodes):
-    environment = coin.COIN._replace(num_actions=num_actions, observation_shape=(2,))
-    model = make_coin_model(num_codes, encodes=encodes, environment=environment)
+    environment = BOARD._replace(
+        board=None, observe=lambda state: jnp.zeros(2), num_actions=num_actions, observation_shape=(2,)
+    )
+    abilities = Abilities(num_codes=num_codes, encodes_chance=encodes)
+    model = make_network("mlp", environment, width=16, abilities=abilities)
     generator, params = np.random.default_rng(0), random_params(model)
     window = random_window(0, 5, 6, num_actions)
     outcome = jnp.asarray(generator.integers(-1, num_codes - 1, window.action.shape), jnp.int32)
@@ -228,73 +224,3 @@ def test_the_unroll_is_a_plain_loop_and_every_loss_is_finite(num_actions, num_co
         for found, wanted in zip((*(x[:, k] for x in heads), outputs.value_logits[:, k + 1]), expected, strict=True):
             np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
     assert np.isfinite(total) and all(np.isfinite(x) for x in metrics.values())
-
-
-# --- a game whose values are known ------------------------------------------------------------------------------------
-
-
-def learned_coin(model, *, num_updates, num_seeds=1):
-    """Parameters after a short training on random games of `coin`, with a leading axis of seeds."""
-    terms = make_terms(model)
-    optimiser = learner.make_optimiser(weight_decay=1e-4, max_gradient_norm=5.0)
-    schedule = learner.make_schedule(learning_rate=3e-3, schedule="constant", warmup_updates=10)
-    games = coin.windows(1, 4096)
-    sample = partial(chance.sample_codes, num_codes=model.num_codes, known=model.encode_chance is None)
-    make = partial(targets.make, unroll_steps=1, td_steps=2, td_lambda=1.0, stop_at_exploration=True)
-
-    def step(state, key):
-        rows_key, batch_key = jax.random.split(key)
-        rows = jax.random.randint(rows_key, (64,), 0, 4096)
-        window = jax.tree.map(lambda x: x[rows], games)
-        batch = targets.make_batch(
-            window,
-            make(window),
-            jnp.ones(64),
-            batch_key,
-            unroll_steps=1,
-            num_frames=2,
-            sample_codes=sample,
-        )
-        loss = partial(losses.loss, model=model, terms=terms)
-        update = partial(learner.update, loss=loss, optimiser=optimiser)
-        return alone(update, state, batch, schedule(jnp.float32(0.0), state.num_updates))
-
-    def train(key):
-        return jax.lax.scan(step, learner.init(model, optimiser, key), jax.random.split(key, num_updates))[0].params
-
-    return jax.jit(jax.vmap(train))(jax.random.split(jax.random.key(0), num_seeds))
-
-
-OPENING = jnp.zeros((2, 3))
-GUESSES = jnp.array([coin.HEADS, coin.TAILS])
-
-
-@pytest.mark.slow
-def test_a_model_with_known_outcomes_learns_their_probabilities_and_the_values_on_both_sides_of_them():
-    model = make_coin_model(coin.NUM_OUTCOMES + 1, encodes=False)
-    params = jax.tree.map(lambda x: x[0], learned_coin(model, num_updates=300))
-    moved = model.recurrent_inference(params, model.initial_inference(params, OPENING).embedding, GUESSES)
-    np.testing.assert_allclose(jax.nn.softmax(moved.extras["chance_logits"]), [[0.75, 0.25, 0.0]] * 2, atol=0.06)
-    np.testing.assert_allclose(model.to_scalar(moved.value_logits), [0.5, -0.5], atol=0.15)
-    for outcome, values in ((coin.HEADS, [-1, 1]), (coin.TAILS, [1, -1])):  # for the second player
-        index = jnp.full(2, coin.COIN.num_actions + outcome)
-        position = model.recurrent_inference(params, moved.embedding, index)
-        np.testing.assert_allclose(model.to_scalar(position.value_logits), values, atol=0.1)
-
-
-@pytest.mark.slow
-def test_an_encoder_learns_to_tell_heads_from_tails():
-    """Row 46 of the pitfalls, learned: from the losses alone, after at least one of the guesses, in most of 4 seeds."""
-    model = make_coin_model(4, encodes=True)
-    params = learned_coin(model, num_updates=300, num_seeds=4)
-    after = jnp.array([[1.0, fell, guess] for guess in (1, 0) for fell in (1, 0)])
-
-    def examine(params):
-        codes = jnp.argmax(model.encode_chance(params, jnp.zeros((4, 3)), after), axis=-1)
-        moved = model.recurrent_inference(params, model.initial_inference(params, OPENING).embedding, GUESSES)
-        return codes, model.to_scalar(moved.value_logits)
-
-    codes, values = jax.device_get(jax.vmap(examine)(params))
-    differ = (codes[:, 0] != codes[:, 1]) | (codes[:, 2] != codes[:, 3])
-    assert differ.sum() >= 3
-    np.testing.assert_allclose(values, [[0.5, -0.5]] * 4, atol=0.2)

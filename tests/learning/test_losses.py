@@ -115,15 +115,6 @@ def test_root_has_weight_1_and_each_unrolled_step_1_over_k():
     np.testing.assert_allclose(metrics["train/root_value_loss"], 0.5)
 
 
-@pytest.mark.parametrize("unroll_steps", [1, 2, 5])
-def test_the_root_weighs_as_much_as_all_unrolled_steps_together_whatever_k(unroll_steps):
-    params = {"p": jnp.float32(0), "w": jnp.float32(0), "u": jnp.float32(0)}
-    wanted = make_targets(unroll_steps, value=[1.0] * (unroll_steps + 1), reward=[1.0] * unroll_steps)
-    _, metrics = line_loss(params, wanted)
-    np.testing.assert_allclose(metrics["train/value_loss"], 0.5 + 0.5, rtol=1e-6)
-    np.testing.assert_allclose(metrics["train/reward_loss"], 0.5, rtol=1e-6)  # a root has no reward
-
-
 # --- gradients --------------------------------------------------------------------------------------------------------
 
 
@@ -137,17 +128,6 @@ def test_gradient_is_halved_at_the_input_of_the_dynamics_and_nowhere_else():
     params = {"p": jnp.float32(1), "w": jnp.float32(2), "u": jnp.float32(1)}
     (gradient, _) = jax.jit(jax.grad(line_loss, has_aux=True))(params, make_targets(2, value=[0.0, 1.0, 2.0]))
     np.testing.assert_allclose([gradient["u"], gradient["p"], gradient["w"]], [6.0, 2.5, 3.5], rtol=1e-6)
-
-
-def test_scale_gradient_keeps_the_value():
-    value, gradient = jax.value_and_grad(lambda x: unroll.scale_gradient(x, 0.25) ** 2)(jnp.float32(3.0))
-    np.testing.assert_allclose([value, gradient], [9.0, 1.5])
-
-
-def test_every_parameter_gets_a_finite_gradient(batch):
-    _, gradient = loss_and_gradient(*batch)
-    for leaf in jax.tree.leaves(gradient):
-        assert np.isfinite(leaf).all() and np.abs(leaf).max() > 0
 
 
 def test_the_gradient_of_a_checkpointed_unroll_is_the_same(batch):
@@ -173,25 +153,6 @@ def test_where_embeddings_are_rounded_moves_imagined_abreast_are_those_imagined_
         return jax.jit(jax.value_and_grad(loss, has_aux=True))(params, windows)
 
     jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-4), found(True), found(False))
-
-
-@pytest.mark.slow
-def test_a_checkpointed_unroll_needs_less_memory_for_its_gradient():
-    """Five steps of a tower: kept whole they are most of what the gradient needs."""
-    model = make_network("tower")
-    window = random_window(0, 32, 8, BOARD.num_actions, BOARD.observation_shape)
-    windows = jax.eval_shape(partial(make_batch, unroll_steps=5), window, jax.random.key(0))
-
-    def bytes_needed(checkpoint):
-        weights = {"reward": 1.0, "value": 1.0, "policy": 1.0}
-        gradient = jax.jit(
-            jax.grad(partial(loss_of, model=model, weights=weights, checkpoint=checkpoint), has_aux=True)
-        )
-        lowered = gradient.lower(jax.eval_shape(model.init, jax.random.key(0)), windows)
-        program = lowered.compile({"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True})  # type: ignore
-        return program.memory_analysis().temp_size_in_bytes  # type: ignore
-
-    assert bytes_needed(True) < 0.6 * bytes_needed(False)
 
 
 # --- masks ------------------------------------------------------------------------------------------------------------

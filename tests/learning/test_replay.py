@@ -113,21 +113,16 @@ def test_what_is_no_bool_is_not_packed_and_uint8_which_looks_packed_is_refused()
 
 
 def test_start_weights_are_those_of_every_stored_window_by_brute_force(histories):
-    """Windows with an end among the first K moves count END_WEIGHT times; those out of the stored frames never."""
+    """Windows with an end among the first K moves count END_WEIGHT times; those out of the stored frames never.
+
+    Windows past the end of a game are sampled too, as they teach absorption: no end takes a window's weight away.
+    """
     for ring, _, expected in histories:
         table = np.zeros((C, B), int)
         for (time, game), weight in expected.items():
             table[time % C, game] = weight
         np.testing.assert_array_equal(weights_of(ring), table)
     assert {0, 1, END_WEIGHT} == set(np.unique(table))
-
-
-def test_windows_past_the_end_of_a_game_are_sampled_too(histories):
-    """They teach absorption: an end anywhere in a window never takes its weight away."""
-    ring, total, _ = histories[-1]
-    weights = np.asarray(weights_of(ring))
-    valid = {time % C for time in range(total - C, total - L + 1)}
-    assert (weights[sorted(valid)] >= 1).all() and np.count_nonzero(weights) == len(valid) * B
 
 
 # --- windows ----------------------------------------------------------------------------------------------------------
@@ -149,12 +144,6 @@ def test_windows_are_consecutive_frames_of_one_game_across_the_rings_seam_too(hi
         np.testing.assert_array_equal(window.observation[i], np.stack([time, name], axis=-1))
         np.testing.assert_array_equal(window.search_value[i], -name)
         np.testing.assert_array_equal(window.reward[i], name)
-
-
-def test_some_windows_of_a_full_ring_cross_the_arrays_end(histories):
-    """Or else the test above would not show what it says."""
-    seam_starts = {s for ring, _, _ in histories for s in np.nonzero(np.asarray(weights_of(ring)))[0] if s + L > C}
-    assert seam_starts
 
 
 def test_only_the_first_frames_observation_is_gathered(histories):
@@ -270,19 +259,6 @@ def test_fresh_targets_land_in_the_frames_that_were_searched_across_the_rings_se
         expected = 1000.0 + 100 * time + np.arange(B) if time >= max(0, total - C) else np.zeros(B)
         np.testing.assert_array_equal(row, expected)
         assert not np.asarray(written.search_policy[time % C]).any()
-
-
-def test_with_fewer_frames_to_search_the_rest_of_each_window_keeps_its_targets(histories):
-    """One window of L = 6 frames that starts two before the seam; its first three frames are searched."""
-    ring = histories[-1][0]
-    before = ring.transitions.search_value
-    sample = sample_at([C - 2], [1])
-    window = gather(ring, sample, window_length=L, observation_length=L)._replace(search_value=jnp.full((1, L), 7.0))
-    found = fresh_targets(sample, window, num_frames=3)
-    after = write_back(ring, (found,)).transitions.search_value
-    wanted = np.array(before)
-    wanted[[C - 2, C - 1, 0], 1] = 7.0
-    np.testing.assert_array_equal(after, wanted)
 
 
 # --- how old a search is ----------------------------------------------------------------------------------------------

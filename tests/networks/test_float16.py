@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import partial
-from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -17,12 +16,11 @@ from muzero_jax.networks import layers
 from muzero_jax.ops.devices import AXIS
 from muzero_jax.run.program import make_chunk, make_init
 from muzero_jax.run.run import not_finite
-from muzero_jax.storage.checkpoint import Checkpointer
 from muzero_jax.types import Batch, Targets
 from tests.reference import tiny_run
 from tests.reference.models import BOARD, make_network, make_tanh_model, random_params
 from tests.reference.programs import QUICKLY, alone
-from tests.reference.tiny_run import assert_same, on_host
+from tests.reference.tiny_run import assert_same
 from tests.reference.windows import make_batch, make_window, random_window
 
 # --- by hand: the loss is w x y, computed in float16, whose largest number is 65,504 ----------------------------------
@@ -169,47 +167,6 @@ def test_loss_and_gradient_in_float16_are_those_of_float32(kind, num_blocks):
 
 NETWORK = replace(tiny_run.CONFIG.network, num_blocks=0, compute_dtype="float16")
 CONFIG = replace(tiny_run.CONFIG, network=NETWORK, targets=replace(tiny_run.CONFIG.targets, unroll_steps=1))
-START = 2.0**22
-"""So high a scale that the first updates overflow."""
-
-
-@pytest.fixture(scope="module")
-def run():
-    """Five chunks on two devices: the program, states on the host, and metrics of every iteration."""
-    mesh, algorithm = tiny_run.mesh(), algorithms.make(CONFIG)
-    abstract = make_init(algorithm, CONFIG.seed, mesh).eval_shape()
-    program = make_chunk(algorithm, mesh).lower(abstract, tiny_run.PROGRESS).compile(QUICKLY)
-    state = make_init(algorithm, CONFIG.seed, mesh)()
-    state = jax.device_put(
-        state._replace(learner=with_scale(state.learner, START)), jax.tree.map(lambda x: x.sharding, abstract)
-    )
-    states, metrics = [on_host(state)], []
-    for _ in range(5):
-        state, chunk = program(state, tiny_run.PROGRESS)
-        states.append(on_host(state))
-        metrics.append(on_host(chunk))
-    metrics = jax.tree.map(lambda *chunks: np.concatenate(chunks), *metrics)
-    return SimpleNamespace(program=program, abstract=abstract, states=states, metrics=metrics, last=state)
-
-
-@pytest.mark.slow
-def test_a_run_finds_the_scale_that_fits_and_learns_on_both_devices_alike(run):
-    learned = run.metrics["train/updates"] > 0
-    scales = run.metrics["train/loss_scale"][learned]
-    assert scales[0] == 0.75 * START, "the mean of two updates, of which the first was skipped"
-    assert (np.diff(scales) <= 0).all() and learner.MINIMUM_SCALE < scales[-1] < START
-    assert all(np.isfinite(values).all() for values in run.metrics.values())
-    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(run.states[-1].learner))
-    assert run.metrics["train/gradient_norm"][-1] > 0
-    assert all((x != y).any() for x, y in zip(params_of(run.states[0]), params_of(run.states[-1]), strict=True))
-    for leaf in jax.tree.leaves(run.last.learner):
-        one, other = (np.asarray(shard.data) for shard in leaf.addressable_shards)
-        np.testing.assert_array_equal(one, other)
-
-
-def params_of(state):
-    """All parameters but the decoder's, which has no loss here."""
-    return jax.tree.leaves({name: leaves for name, leaves in state.learner.params.items() if name != "decoder"})
 
 
 def test_a_run_scales_its_loss_and_keeps_parameters_and_what_search_says_in_float32():
@@ -220,18 +177,6 @@ def test_a_run_scales_its_loss_and_keeps_parameters_and_what_search_says_in_floa
     assert state.replay.transitions.search_policy.dtype == state.replay.transitions.search_value.dtype == jnp.float32
     after, metrics = make_chunk(algorithm, mesh).trace(state, tiny_run.PROGRESS).out_info
     assert "train/loss_scale" in metrics and jax.tree.structure(after) == jax.tree.structure(state)
-
-
-@pytest.mark.slow
-def test_a_restored_run_goes_on_bit_for_bit_with_its_scale(run, tmp_path):
-    saved = tiny_run.on_devices(run.states[3], run.abstract)
-    with Checkpointer(tmp_path) as checkpoints:
-        checkpoints.save(6, saved)
-    _, state = tiny_run.restore_latest(tmp_path, run.abstract)
-    assert float(state.learner.optimiser_state.loss_scale.scale) < START
-    for expected in run.states[4:]:
-        state, _ = run.program(state, tiny_run.PROGRESS)
-        assert_same(state, expected)
 
 
 def test_a_run_in_float32_has_no_scale():

@@ -144,25 +144,17 @@ def test_arithmetic_in_bfloat16_stays_close_to_float32(case, observation):
     assert_outputs_close(rows(child, same), rows(imagined, same), atol=0.1, rtol=0.02)
 
 
-@pytest.mark.parametrize(
-    "kind",
-    ["mlp", "tower"]
-    + [pytest.param(kind, marks=pytest.mark.slow) for kind in ("observation", "attention", "fully_convolutional")],
-)
+@pytest.mark.parametrize("kind", ["mlp", "tower", "observation", "attention", "fully_convolutional"])
 def test_with_bfloat16_products_trunks_multiply_bfloat16_and_everything_else_is_float32(kind, observation):
-    exact, rounded = (make_model(kind, width=32, compute_dtype=dtype) for dtype in ("float32", "bfloat16_products"))
-    params, observation = randomised(jax.jit(exact.init)(key(0))), jnp.asarray(observation)
+    model = make_model(kind, width=32, compute_dtype="bfloat16_products")
+    params, observation = jax.eval_shape(model.init, key(0)), jnp.asarray(observation)
 
-    def unroll(model):
+    def unroll(params):
         root = model.initial_inference(params, observation)
         return root, model.recurrent_inference(params, root.embedding, ACTIONS)
 
-    expected, found = jax.jit(lambda: (unroll(exact), unroll(rounded)))()
+    trunks, found = jax.make_jaxpr(unroll, return_shape=True)(params)
     assert {leaf.dtype for leaf in jax.tree.leaves(found)} == {jnp.dtype("float32")}
-    for one, other in zip(found, expected, strict=True):
-        assert_outputs_close(one, other, atol=0.1, rtol=0.02)
-        assert np.abs(one.policy_logits - other.policy_logits).max() > 1e-4
-    trunks = str(jax.make_jaxpr(unroll, static_argnums=0)(rounded))
     # h, f, g and f have a first layer and a block of two each; a tower's h reads too few planes at first. Where h is
     # the identity, f has two blocks. A transformer's blocks have four layers: queries, keys and values, their read-out,
     # and an MLP of two.
@@ -174,7 +166,7 @@ def test_with_bfloat16_products_trunks_multiply_bfloat16_and_everything_else_is_
         "fully_convolutional": ("row_windows", 10),
     }
     name, count = layers[kind]
-    assert trunks.count(f"name={name}\n") == count
+    assert str(trunks).count(f"name={name}\n") == count
 
 
 # --- independence -----------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 import re
 import runpy
 import shlex
-from pathlib import Path
 
 import nbformat
 import pytest
@@ -11,8 +10,8 @@ import pytest
 from muzero_jax import presets
 from muzero_jax.apps import notebook
 from muzero_jax.storage.validation import validate
+from tests.reference.pages import ROOT
 
-ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "notebooks"
 PATHS = sorted(FOLDER.glob("*.ipynb"))
 RUN_ALL = runpy.run_path(str(FOLDER / "run_all.py"))

@@ -4,14 +4,13 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 from muzero_jax.run import metrics
 from muzero_jax.storage import config as configs
 from tests.reference import tiny_run
+from tests.reference.pages import ROOT
 
 VARYING = "time/", "eval/"
-ROOT = Path(__file__).parent.parent.parent
 FLAGS = "--device cpu --devices 2 --no-tensorboard --checkpoint-minutes".split()
 
 

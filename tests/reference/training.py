@@ -6,7 +6,6 @@ import pytest
 
 from muzero_jax.apps.commands import parser, train
 from muzero_jax.apps.commands.command_line import report_errors
-from muzero_jax.run import compilation_cache
 from muzero_jax.run.session import Session
 from muzero_jax.storage.config import Config
 from tests.run.conftest import draw_matches
@@ -34,6 +33,5 @@ def settled(*arguments):
 def quiet():
     """While this lasts, runs enable no compilation cache, and no match is played."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compilation_cache, "enable", lambda: None)
         draw_matches(patch)
         yield

@@ -5,9 +5,9 @@ import socket
 import subprocess
 import sys
 import time
-from pathlib import Path
 
-ROOT = Path(__file__).parent.parent.parent
+from tests.reference.pages import ROOT
+
 TINY = (
     "--env tic_tac_toe --model rules --network.width 16 --network.num-blocks 0 --search.num-simulations 4 "
     "--self-play.num-envs 8 --self-play.rollout-length 4 --replay.replay-length 16 --replay.min-frames 8 "

@@ -6,7 +6,7 @@ import pytest
 
 import muzero_jax
 from muzero_jax.apps import start
-from muzero_jax.run import compilation_cache, metrics
+from muzero_jax.run import metrics
 from muzero_jax.run.run import Result
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from tests.reference import tiny_run
@@ -44,7 +44,6 @@ def test_what_a_function_raises_comes_through_once_the_run_is_saved(session):
 
 def test_train_takes_a_budget_and_refuses_what_train_py_refuses(monkeypatch, tmp_path, saved_run):
     handed = []
-    monkeypatch.setattr(compilation_cache, "enable", lambda: None)
     monkeypatch.setattr(start, "train", lambda *arguments: handed.append(arguments) or Result({}, False))
     muzero_jax.train(tiny_run.CONFIG, tmp_path / "run", minutes=3.0)
     ready, session, *_ = handed[0]

@@ -9,6 +9,7 @@ from jax.experimental.compilation_cache import compilation_cache as jax_cache
 
 from muzero_jax.run import compilation_cache
 
+enable = compilation_cache.enable  # which `no_compilation_cache` replaces
 OPTIONS = ("jax_compilation_cache_dir", "jax_compilation_cache_max_size", "jax_persistent_cache_min_compile_time_secs")
 
 
@@ -25,7 +26,7 @@ def users_folder(monkeypatch, tmp_path):
 
 
 def folder():
-    compilation_cache.enable()
+    enable()
     return Path(jax.config.jax_compilation_cache_dir)
 
 

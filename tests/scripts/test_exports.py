@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from muzero_jax import agent as agents
-from muzero_jax import presets
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
 from muzero_jax.apps.study.comparison import Point
 from muzero_jax.storage import agent_file
@@ -49,6 +48,7 @@ def test_the_file_plays_as_the_run_and_the_card_repeats_its_summary(saved_run, e
     assert f"    python experiments/play.py --agent '{file}' --web\n" in card, "quoted, for there is a space in it"
     assert "- seed 0, iteration 6\n- 2 CPU devices (X), float32\n- 1.5 minutes of self-play and learning" in card
     assert "- 1,234 games, 56 updates\n- exported at commit " in card
+    assert "    python experiments/train.py --env tic_tac_toe " in card and "--network.width 16" in card
     assert "| mcts:100 | 81.2% | 47.1 to 95.1 | 6 / 1 / 1 |" in card and "2 simulations a move" in card
 
 
@@ -77,16 +77,6 @@ def test_weights_of_the_same_shapes_that_mean_something_else_have_no_mean(saved_
         export_agent.mean_params([run, other])
 
 
-def test_the_command_has_the_flags_that_differ_from_the_preset():
-    preset = presets.preset("hex", 5)
-    search, optimiser = replace(preset.search, improved_value=False), replace(preset.optimiser, learning_rate=0.01)
-    other = replace(preset, minutes=None, updates=500, seed=3, model="rules", search=search, optimiser=optimiser)
-    assert export_agent.command(other).replace(" \\\n        ", " ") == (
-        "python experiments/train.py --env hex --board-size 5 --updates 500 --model rules --seed 3 "
-        "--search.no-improved-value --optimiser.learning-rate 0.01"
-    )
-
-
 @pytest.mark.parametrize(
     ("command", "flags", "named"),
     [
@@ -97,29 +87,6 @@ def test_the_command_has_the_flags_that_differ_from_the_preset():
 def test_what_cannot_be_exported_is_one_sentence(command, flags, named, saved_run, tmp_path, capsys):
     assert report_errors(command.main, flags.format(run=saved_run, empty=tmp_path).split()) == EXIT_ERROR
     assert named in capsys.readouterr().err and not list(tmp_path.iterdir())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["hex_5x5", "connect_four"])
-def test_the_onnx_files_say_what_the_search_sees(name, tmp_path):
-    """Wherever jax2onnx is installed (docs/play.md)."""
-    pytest.importorskip("jax2onnx", reason="it needs an environment of its own")
-    onnxruntime = pytest.importorskip("onnxruntime")
-    assert export_onnx.main([f"agent:{name}", "--out", str(tmp_path)]) == 0
-    agent = export_onnx.load(f"agent:{name}")
-    environment = agent.environment
-    state, embedding = environment.init(jax.random.key(0)), None
-    for action in range(4):
-        asked = {"observation": np.asarray(state.observation, np.float32)[None]}
-        for file, (function, inputs, outputs) in export_onnx.networks(agent).items():
-            if file == "recurrent":
-                asked = {"parent": embedding, "action": np.array([action], np.int32)}
-            session = onnxruntime.InferenceSession(tmp_path / f"{file}.onnx")
-            found, ours = session.run(list(outputs), asked), function(*(asked[name] for name in inputs))
-            for array, wanted in zip(found, ours, strict=True):
-                np.testing.assert_allclose(array, wanted, atol=2e-4)
-            embedding = np.asarray(ours[outputs.index("embedding")])
-        state = environment.move(state, jax.numpy.int32(action)).state
 
 
 # --- results ----------------------------------------------------------------------------------------------------------
@@ -175,30 +142,9 @@ def test_a_part_of_a_result_is_recorded_in_place_of_the_same_runs(redo, tmp_path
     assert len(points) == len(set(points))
 
 
-def test_a_long_run_keeps_means_of_neighbours():
-    point = Point("a", "a/seed0", 0, 0, 0, 0.0, 0.0, "selfplay/mean_return", 0.0, False, 64)
-    points = [point._replace(frames=frame, score=float(frame)) for frame in range(200)]
-    last = point._replace(frames=200, score=7.0, is_final=True)
-    thinned = reproduce.thin([*points, last])
-    assert len(thinned) == reproduce.MOST_POINTS + 1 and thinned[-1] == last
-    assert thinned[0].frames == 3 and thinned[0].score == 1.5, "the mean of 0, 1, 2 and 3, at the last of them"
-    assert reproduce.thin(points[:3]) == points[:3]
-
-
 def test_a_return_is_expected_by_the_spread_of_runs_alone():
     point = Point("a", "a/seed0", 0, 0, 0, 0.0, 0.0, "selfplay/mean_return", 3.0, True, 64)
     points = [point, point._replace(score=5.0)]
     low, high = reproduce.expected(points, "selfplay/mean_return", 1)
     assert low < 0 and high > 8 and low + high == pytest.approx(8)
     assert reproduce.expected(points[:1], "selfplay/mean_return", 1) == (-np.inf, np.inf)
-
-
-def test_curves_of_several_games_have_a_row_each_with_the_baseline_in_it(monkeypatch, tmp_path):
-    drawn = []
-    monkeypatch.setattr(reproduce.learning_curves, "plot_rows", lambda rows, path, axes: drawn.extend(rows))
-    study = reproduce.Study("", {"a": "--env x --minutes 1", "b": "--env y"}, [0], {})
-    points = [
-        Point(group, group, 0, 0, 0, 0.0, 0.0, "selfplay/mean_return", 0.0, False, 1) for group in ("a", "b", "ppo-a")
-    ]
-    reproduce.draw(study, points, tmp_path / "curves.png")
-    assert [(label, [point.group for point in of]) for label, _, of in drawn] == [("x", ["a", "ppo-a"]), ("y", ["b"])]

@@ -192,22 +192,6 @@ def test_the_network_is_never_asked_about_a_chance_node_of_the_rules(make):
         assert np.isfinite(numbers).all()
 
 
-def test_a_move_without_chance_leads_straight_on():
-    """Node 2 i + 1 stays unused, and no simulation ends at an afterstate."""
-    found, table = searched("rules", puct)
-    tree, games = found.tree, np.arange(64)
-    assert not tree.is_chance[0::2].any()
-    for node in range(2, 2 * BUDGET + 1, 2):
-        parent, action = tree.parent[node], tree.action[node]
-        position = np.where(tree.is_chance[parent, games], 0, tree.embedding[0].index[parent, games])
-        awaits = table.awaits[position, np.minimum(action, 2)]
-        is_used = tree.count[node - 1] > 0
-        # What came by chance lies below an afterstate, which is new, or was there already.
-        assert (tree.is_chance[parent, games] | ~awaits).all()
-        np.testing.assert_array_equal(is_used, parent == node - 1)
-        np.testing.assert_array_equal(is_used, tree.is_chance[node - 1])
-
-
 # --- the choice of an outcome -----------------------------------------------------------------------------------------
 
 
@@ -221,17 +205,6 @@ def counts_after(probabilities, num_visits):
         return visits.at[0, least_taken(row)[0]].add(1), visits[0]
 
     return np.asarray(jax.lax.scan(visit, zeros, length=num_visits + 1)[1])
-
-
-def test_rolls_of_two_dice_and_tiles_of_2048_come_in_their_shares():
-    """After any number of visits up to 300: 21 rolls, or a 2 or a 4 on any of k empty cells."""
-    rolls = [1 / 36 if i == j else 1 / 18 for i in range(6) for j in range(i, 6)]
-    tiles = [[share / k for _ in range(k) for share in (0.9, 0.1)] for k in (1, 2, 5)]
-    for p, most in ((rolls, 1.06), (tiles[0], 0.9), (tiles[1], 1.35), (tiles[2], 1.62)):
-        visits, counts = np.arange(301)[:, None], counts_after(p, 300)
-        np.testing.assert_array_equal(counts.sum(-1), visits[:, 0])
-        ahead = counts - visits * np.array(p)
-        assert ahead.min() > -1 and 0.8 < ahead.max() <= most + 1e-6
 
 
 def test_no_outcome_falls_behind_its_share_by_more_than_1_nor_runs_ahead_by_more_than_its_share_of_the_others():
@@ -317,19 +290,6 @@ def test_no_search_computes_a_nan_though_half_of_what_it_computes_is_thrown_away
     error, found = jax.device_get(jax.jit(search)(table, jax.random.key(0), roots))
     error.throw()
     assert (found.tree.visits[found.tree.is_chance][:, :3] == 0).all()
-
-
-@both_with_a_world_each
-def test_a_row_of_a_batch_is_searched_as_if_it_were_alone(kind, make):
-    table = random_table(0, 3, 5)
-    search = make(WORLDS[kind](table))
-    legal = np.array([[1, 1, 1], [0, 1, 1], [1, 0, 1], [1, 1, 0]], bool)
-    together = look(search, table, range(4), legal=legal)
-    together = together._replace(tree=None)
-    for row in range(4):
-        alone = look(search, table, [row] * 4, seed=1, legal=legal[[row] * 4])._replace(tree=None)
-        jax.tree.map(lambda x, y, row=row: np.testing.assert_array_equal(x[row], y[0]), together, alone)
-    assert len(np.unique(together.value)) == 4 and together.policy.shape == (4, 3)
 
 
 # --- signs ------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import pytest
 from muzero_jax.games.environment import make_environment
 from muzero_jax.search.simulator import expected_sign, ground_truth_model, learned_model
 from muzero_jax.types import NetworkOutput
-from tests.reference.models import make_network
+from tests.reference.models import make_network, random_params
 from tests.reference.searches import gumbel, puct
 
 ENVIRONMENT = make_environment("tic_tac_toe")
@@ -31,13 +31,6 @@ def after(*actions):
     for action in actions:
         state = jax.jit(ENVIRONMENT.move)(state, jnp.int32(action)).state
     return jax.tree.map(lambda x: x[None], state)
-
-
-def with_opinions(params):
-    """Heads that start as zeros would say the same of every position."""
-    leaves, structure = jax.tree.flatten(params)
-    noise = [jax.random.normal(jax.random.key(i), leaf.shape) for i, leaf in enumerate(leaves)]
-    return jax.tree.unflatten(structure, [leaf + 0.3 * bump for leaf, bump in zip(leaves, noise, strict=True)])
 
 
 @pytest.fixture(scope="module", params=[partial(gumbel, max_num_considered_actions=9), puct], ids=["gumbel", "puct"])
@@ -77,7 +70,7 @@ def test_no_node_of_the_tree_is_an_illegal_move_or_lies_beyond_the_end(look):
 
 def test_a_node_carries_the_rules_reward_and_signed_discount():
     states = after(0, 3, 1, 4)
-    biased = with_opinions(PARAMS)
+    biased = random_params(MODEL)
     assert jax.jit(WORLD.root)(biased, ENVIRONMENT.roots(states)).value[0] != 0
     expand = jax.jit(WORLD.expand)
     won = expand(biased, jax.random.key(0), jnp.array([2]), states)
@@ -93,7 +86,7 @@ def test_a_node_carries_the_rules_reward_and_signed_discount():
 @pytest.mark.parametrize("actions", [(0, 4, 1), (0, 4, 1, 2, 6, 3)])
 def test_the_reference_plans_with_the_ground_truth_model_alike(look, reference, actions):
     """Node for node, with a network whose opinions differ everywhere, so that nothing is tied; ends included."""
-    params = with_opinions(PARAMS)
+    params = random_params(MODEL)
     states = after(*actions)
     own, mctxs = look(states, params), reference(states, params)
     np.testing.assert_array_equal(own.tree.visits[:, 0], mctxs.tree.children_visits[0])

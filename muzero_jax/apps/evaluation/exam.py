@@ -20,7 +20,7 @@ from muzero_jax.apps.evaluation.tables import align, percent, percent_interval
 from muzero_jax.games.catalogue import game_of
 
 BY_RANDOM_GAMES = "mcts:100", "mcts:1000"
-BY_DICE = "pip-count", "expectimax:1"
+BY_DICE = ("expectimax:1",)
 """Opponents that need no training: rollout MCTS, and in backgammon, where it is weak, what reckons with the dice."""
 Say = Callable[[str], None]
 

@@ -31,19 +31,7 @@ def strength(matches: Mapping[str, Mapping[str, Any]]) -> str:
         games = f"{match['wins']} / {match['draws']} / {match['losses']}"
         cells = [opponent, percent(match["score"]), f"{percent(low)} to {percent(high)}", games]
         rows.append([*cells, str(match.get("distinct_games", "-"))])
-    lines = ["Strength (colours balanced, every opening played from both sides)", *align(rows, "<")]
-    return "\n".join(lines + [line for opponent, match in matches.items() if (line := _forced(opponent, match))])
-
-
-def _forced(opponent: str, match: Mapping[str, Any]) -> str | None:
-    """The hint that one side wins by force, where one seat won every game, whoever sat there."""
-    if match["draws"] or {match.get("score_as_first"), match.get("score_as_second")} != {0.0, 1.0}:
-        return None
-    seat = "first" if match["score_as_first"] else "second"
-    return (
-        f"{opponent}: whoever moved {seat} won every game, so that side seems to win by force; evaluate.py exhaustive "
-        "tries every reply where the game is tiny"
-    )
+    return "\n".join(["Strength (colours balanced, every opening played from both sides)", *align(rows, "<")])
 
 
 def percent(share: float | None, missing: str = "-") -> str:

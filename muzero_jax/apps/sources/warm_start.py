@@ -66,8 +66,9 @@ def open_source(
     described = None if given else config.network
     if found := agents.misreading(agent, described, shapes.of_network(model.init)):
         raise ValueError(
-            f"the weights of {config.init_from}, {_in_words(agent.config)}, do not fit this run's network, "
-            f"{_in_words(config)}: {found}; {_remedy(agent.config, config)}"
+            f"the weights of {config.init_from} do not fit this run's network: {found}; leave out the network flags, "
+            "and give the board and the --model of the first one, or train both with --network.kind "
+            "fully_convolutional, which fits every board"
         )
     say(f"beginning with the weights that {config.init_from} had after iteration {agent.iteration}")
     return agent.params
@@ -83,25 +84,3 @@ def place(learner: LearnerState, params: Params, abstract: LearnerState) -> Lear
     copy = jax.jit(partial(jax.tree.map, jnp.copy), out_shardings=jax.tree.map(lambda leaf: leaf.sharding, placed))
     target = None if abstract.target_params is None else copy(placed)
     return learner._replace(params=copy(placed), target_params=target)
-
-
-def _in_words(config: Config) -> str:
-    """The network and the board in words: "--network.kind tower on hex 7x7"."""
-    network = (
-        f"--network.file {config.network.file}" if config.network.file else f"--network.kind {config.network.kind}"
-    )
-    size = f" {config.board_size}x{config.board_size}" if config.board_size else ""
-    return f"{network} on {config.env_name}{size}"
-
-
-def _remedy(made_with: Config, config: Config) -> str:
-    """Advice about weights that do not fit, as the end of a sentence."""
-    other_board = (made_with.env, made_with.board_size) != (config.env, config.board_size)
-    if other_board and config.network.kind != "fully_convolutional":
-        return (
-            "train both with a network that fits every board size (--network.kind fully_convolutional), or give the "
-            "board and the network flags of the first one"
-        )
-    if made_with.model != config.model:
-        return f"add --model {made_with.model}, as the first one had"
-    return "give this run the network of the first one: leave out the network flags, or name that one's file"

@@ -15,7 +15,6 @@ from muzero_jax.apps import start
 from muzero_jax.apps.commands import entry, evaluate, machine, parser, play, train, tune
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
 from muzero_jax.ops import precision
-from muzero_jax.run import compilation_cache
 from muzero_jax.run.interrupt import Stopped
 from muzero_jax.run.run import Result
 from muzero_jax.run.session import Session
@@ -23,9 +22,9 @@ from muzero_jax.storage import config as configs
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import fields_of
 from tests.reference import engines, tiny_run, told_runs
+from tests.reference.pages import ROOT
 from tests.reference.training import settled
 
-ROOT = Path(__file__).parents[3]
 TINY = (
     "--env tic_tac_toe --devices 2 --network.width 16 --search.num-simulations 4 --self-play.num-envs 8 "
     "--self-play.rollout-length 4 --replay.replay-length 32 --replay.min-frames 12 --targets.unroll-steps 2 "
@@ -34,12 +33,6 @@ TINY = (
 HEX = ["--env", "hex", "--board-size", "5", "--frames", "8192"]
 WINDOWS = "--devices 2 --targets.unroll-steps 2 --targets.td-steps 4 --optimiser.batch-size 8"
 COMMANDS = {"train": train, "tune": tune, "evaluate": evaluate, "play": play}
-
-
-@pytest.fixture(autouse=True)
-def no_compilation_cache(monkeypatch):
-    """The user's folder stays as it is."""
-    monkeypatch.setattr(compilation_cache, "enable", lambda: None)
 
 
 @pytest.fixture

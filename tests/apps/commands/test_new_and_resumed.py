@@ -4,7 +4,6 @@
 
 import os
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -13,14 +12,12 @@ from muzero_jax import presets
 from muzero_jax.apps import start
 from muzero_jax.apps.commands import train
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, EXIT_INTERRUPTED
-from muzero_jax.run import compilation_cache
 from muzero_jax.run.run import Result
 from muzero_jax.storage import config as configs
 from tests.reference import tiny_run, told_runs
 from tests.reference.tiny_run import CONFIG
 from tests.reference.training import command, settled
 
-ROOT = Path(__file__).parents[3]
 WINDOWS = "--devices 2 --targets.unroll-steps 2 --targets.td-steps 4 --optimiser.batch-size 8".split()
 
 
@@ -28,7 +25,6 @@ WINDOWS = "--devices 2 --targets.unroll-steps 2 --targets.td-steps 4 --optimiser
 def began(monkeypatch, tmp_path):
     """The configs of the runs that would have begun, and their folders."""
     seen, stopped = [], Result({}, interrupted=True)
-    monkeypatch.setattr(compilation_cache, "enable", lambda: None)
     monkeypatch.setattr(start, "train", lambda ready, *_: seen.append((ready.config, ready.run_dir)) or stopped)
     monkeypatch.chdir(tmp_path)
     return seen

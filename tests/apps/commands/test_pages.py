@@ -5,7 +5,6 @@ import importlib
 import inspect
 import re
 import shlex
-import tomllib
 
 import pytest
 
@@ -15,7 +14,6 @@ from muzero_jax.apps import start
 from muzero_jax.apps.commands import evaluate_flags, parser, play, tune
 from muzero_jax.games import catalogue, outside
 from muzero_jax.games.game import Game
-from muzero_jax.run import compilation_cache
 from muzero_jax.run.metrics import open_metrics
 from muzero_jax.run.run import Result
 from muzero_jax.run.session import Session
@@ -70,15 +68,6 @@ def test_every_command_that_a_page_shows_has_flags_that_exist(page, capfd):
     assert {where: problem for where, problem in found.items() if problem} == {}, capfd.readouterr().err
 
 
-@by_guide
-def test_a_page_names_only_scripts_and_extras_that_exist(page):
-    text = pages.read(page)
-    scripts = {name for name in re.findall(r"(?<![\w/])((?:scripts|experiments)/[\w/]+\.(?:py|sh))", text)}
-    assert {name for name in scripts if not (pages.ROOT / name).exists()} == set()
-    extras = tomllib.loads((pages.ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert set(re.findall(r"\.\[(\w+)\]", text)) <= set(extras)
-
-
 # --- Python -----------------------------------------------------------------------------------------------------------
 
 PAGES = [page for page in pages.PAGES if any(pages.blocks(page, "python"))]
@@ -114,7 +103,6 @@ def folder(load, monkeypatch, tmp_path):
         write({"total/frames": 64, "train/value_loss": 0.5})
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(muzero_jax, "load", load, raising=False)
-    monkeypatch.setattr(compilation_cache, "enable", lambda: None)
     monkeypatch.setattr(start, "train", lambda *arguments: heard_after(arguments[-1]))
     return tmp_path
 

@@ -8,7 +8,6 @@ import pytest
 import muzero_jax
 from muzero_jax.apps.commands import evaluate, play, train
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
-from muzero_jax.run import compilation_cache
 from muzero_jax.storage import agent_file
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.config_groups import NetworkConfig
@@ -33,11 +32,6 @@ LOADERS = {
 OF_AN_AGENT = "match", "play", "init-from"
 """Those that load an agent from a file as well."""
 MADE_BY_A_STRANGER = "network", "game"
-
-
-@pytest.fixture(autouse=True)
-def quietly(monkeypatch):
-    monkeypatch.setattr(compilation_cache, "enable", lambda: None)
 
 
 @pytest.fixture

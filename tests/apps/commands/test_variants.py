@@ -18,9 +18,9 @@ from muzero_jax.run.interrupt import Stopped
 from muzero_jax.run.run import Result
 from muzero_jax.storage import run_directory
 from tests.reference import told_runs
+from tests.reference.pages import ROOT
 from tests.reference.training import settled
 
-ROOT = Path(__file__).parents[3]
 TINY = ["--env", "hex", "--board-size", "5", "--frames", "8192"]
 ENDED = Result({}, interrupted=False)
 VARY = ["--vary", "optimiser.learning-rate", "1e-3", "2e-3"]

@@ -29,7 +29,7 @@ from muzero_jax.games.game_files import read_games
 from tests.reference import engines as programs
 from tests.reference import tiny_run
 from tests.reference.games import environment_of
-from tests.reference.process import ROOT
+from tests.reference.pages import ROOT
 
 TIC_TAC_TOE = environment_of("tic_tac_toe")
 KEY = jax.random.key(3)

@@ -85,9 +85,7 @@ def test_every_position_of_hex_3x3_is_consistent_with_the_environment_from_the_o
 @pytest.mark.parametrize(
     ("name", "size", "min_plies"),
     [
-        ("hex", 5, 11),
         ("connect_four", None, 24),
-        pytest.param("hex", 5, 6, marks=pytest.mark.slow),
         pytest.param("connect_four", None, 20, marks=pytest.mark.slow),
     ],
 )

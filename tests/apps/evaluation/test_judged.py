@@ -13,7 +13,7 @@ from muzero_jax.apps.commands import evaluate
 from muzero_jax.apps.evaluation import fidelity, oracle_evaluation, positions, returns
 from muzero_jax.apps.evaluation.exact_play.oracle import ILLEGAL, Solutions
 from muzero_jax.apps.evaluation.oracle_evaluation import Solved
-from muzero_jax.apps.evaluation.player import Player, random_player
+from muzero_jax.apps.evaluation.player import random_player
 from muzero_jax.games.environment import make_environment
 from muzero_jax.ops import devices
 from muzero_jax.types import Model, NetworkOutput
@@ -182,12 +182,9 @@ def test_nodes_of_a_tree_are_judged_by_replaying_their_lines():
 GAME_2048 = make_environment("2048")
 
 
-def play(player, num_games, num_devices=2):
-    return returns.play(GAME_2048, player, None, devices.make_mesh(num_devices), num_games=num_games, seed=0)
-
-
 def test_random_play_of_2048_earns_about_a_thousand_points_with_students_interval():
-    episodes = play(random_player(GAME_2048), 39)
+    player, mesh = random_player(GAME_2048), devices.make_mesh(2)
+    episodes = returns.play(GAME_2048, player, None, mesh, num_games=39, seed=0)
     result = returns.summarise(GAME_2048, episodes)
     assert (result["games"], result["illegal_actions"]) == (40, 0) and 80 < result["mean_length"] < 160
     assert episodes.states.terminated.all()
@@ -202,9 +199,3 @@ def test_random_play_of_2048_earns_about_a_thousand_points_with_students_interva
 
 def test_milestones_are_the_share_that_came_so_far_or_further():
     assert returns.shares(np.array([64, 128, 128, 512])) == {"64": 1.0, "128": 0.75, "512": 0.25}
-
-
-def test_an_illegal_action_is_counted_and_a_legal_one_played():
-    stubborn = Player("left", lambda params, key, states: jnp.zeros(len(states.terminated), jnp.int32))
-    episodes = play(stubborn, 2, num_devices=1)
-    assert (episodes.illegal_actions > 0).all() and (episodes.total > 0).all()

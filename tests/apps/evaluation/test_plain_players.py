@@ -10,66 +10,31 @@ import pytest
 
 from examples import pig
 from muzero_jax.apps.evaluation import expectimax, rollout_mcts
-from muzero_jax.games import backgammon, game_2048
+from muzero_jax.games import backgammon
 from muzero_jax.games.environment import make_environment
 from muzero_jax.games.own_game import environment_from
 from muzero_jax.ops.legal_actions import uniform_legal_action
 from muzero_jax.search.rules import Row
 from tests.games.test_backgammon import OFF
 from tests.games.test_backgammon import position as backgammon_position
-from tests.games.test_game_2048 import NOTHING
-from tests.games.test_game_2048 import position as position_2048
 from tests.reference.nim import best_actions, make_nim, make_state
 from tests.reference.pig import win_probability
 
 # --- random play and rollout MCTS -------------------------------------------------------------------------------------
 
-TIC_TAC_TOE = make_environment("tic_tac_toe")
 NIM = make_nim(8)
-
-
-@jax.jit
-def _replayed(actions):
-    def play(state, action):
-        moved = TIC_TAC_TOE.move(state, jnp.maximum(action, 0)).state
-        return jax.tree.map(lambda new, old: jnp.where(action >= 0, new, old), moved, state), None
-
-    return jax.lax.scan(play, TIC_TAC_TOE.init(jax.random.key(0)), actions)[0]
-
-
-def tic_tac_toe_position(actions):
-    """The state after at most eight moves."""
-    return _replayed(jnp.asarray(actions + [-1] * (8 - len(actions))))
-
-
-def stack(*states):
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
-
-
-def jit_mcts(environment, num_simulations):
-    return jax.jit(partial(rollout_mcts.rollout_mcts, environment, num_simulations=num_simulations))
-
-
-@pytest.fixture(scope="module")
-def tic_tac_toe_mcts():
-    """Searches eight tic-tac-toe positions with 400 simulations."""
-    return jit_mcts(TIC_TAC_TOE, 400)
 
 
 @pytest.fixture(scope="module")
 def nim_mcts():
     """Searches the nim positions with 1 to 8 stones, each for both players, with 1,000 simulations."""
-    return jit_mcts(NIM, 1000)
+    return jax.jit(partial(rollout_mcts.rollout_mcts, NIM, num_simulations=1000))
 
 
 def nim_states(game_over=False, passes_turn=True):
     """1 to 8 stones with player 0 to move, then with player 1."""
     stones = jnp.tile(jnp.arange(1, 9, dtype=jnp.int32), 2)
     return make_state(stones * (not game_over), jnp.repeat(jnp.arange(2, dtype=jnp.int32), 8), passes_turn)
-
-
-def eight(*states):
-    return stack(*(states * 8)[:8])
 
 
 # --- players without a tree -------------------------------------------------------------------------------------
@@ -133,19 +98,13 @@ def test_where_the_same_player_makes_every_move_it_wins_and_a_finished_game_is_s
     assert not over.policy.any() and not over.value.any()
 
 
-def test_a_rows_search_does_not_depend_on_the_other_rows(tic_tac_toe_mcts):
-    row, key = tic_tac_toe_position([4, 0, 8]), jax.random.key(3)
-    fresh, ended = tic_tac_toe_position([]), tic_tac_toe_position([0, 3, 1, 4, 2])
-    among_fresh = tic_tac_toe_mcts(key, stack(fresh, fresh, row, fresh, fresh, fresh, fresh, fresh))
-    among_ended = tic_tac_toe_mcts(key, stack(ended, ended, row, ended, row, ended, fresh, ended))
-    jax.tree.map(lambda one, other: np.testing.assert_array_equal(one[2], other[2]), among_fresh, among_ended)
-
-
-def test_mcts_wins_at_once_and_blocks(tic_tac_toe_mcts):
-    mate = tic_tac_toe_mcts(jax.random.key(0), eight(tic_tac_toe_position([0, 3, 1, 4])))  # 2 completes the top row
-    assert (mate.action == 2).all() and (mate.value > 0.8).all()
-    threats = eight(tic_tac_toe_position([0, 4, 1]), tic_tac_toe_position([8, 4, 2]))
-    np.testing.assert_array_equal(tic_tac_toe_mcts(jax.random.key(0), threats).action, [2, 5] * 4)
+def test_a_rows_search_does_not_depend_on_the_other_rows(nim_mcts):
+    """Row 6 is the 7 stones of player 0, here among positions of 8 stones and among finished games."""
+    states, key, is_row = nim_states(), jax.random.key(3), jnp.arange(16) == 6
+    fresh, ended = (
+        nim_mcts(key, make_state(jnp.where(is_row, states.stones, stones), states.current_player)) for stones in (8, 0)
+    )
+    jax.tree.map(lambda one, other: np.testing.assert_array_equal(one[6], other[6]), fresh, ended)
 
 
 def row_of(prior, visits, q):
@@ -207,28 +166,15 @@ def test_outcomes_count_by_their_probabilities(dice):
         then = loaded.resolve(after.state, jnp.int32(face))
         expected += float(shares[face] * (then.reward + then.discount * ask(1, then.state).max()))
     assert float(ask(2, state)[pig.ROLL]) == pytest.approx(expected, abs=1e-6) and abs(expected) > 0.001
-
-
-def test_depth_one_of_2048_adds_the_gain_to_the_worth_of_the_afterstate():
-    chance = make_environment("2048").chance
-    state = position_2048((2, 2, 0, 0), NOTHING, NOTHING, NOTHING)
-    values = jax.jit(functools.partial(expectimax.action_values, chance, game_2048.worth, 1))(state)
-    after = chance.move(state, jnp.int32(0))
-    assert float(values[0]) == pytest.approx(4 + float(game_2048.worth(after.state)))
-    assert float(values[1]) < -1e29, "the tiles lie at the top, so up is illegal"
+    start = pig.position(jnp.zeros(2, jnp.int32), jnp.int32(0), jnp.int32(0))
+    assert float(ask(1, start)[pig.HOLD]) < -1e29, "nothing is there to hold"
 
 
 def test_the_pip_count_player_bears_off_and_takes_a_win():
-    player = expectimax.pip_count_player(make_environment("backgammon"))
+    player = expectimax.expectimax_player(make_environment("backgammon"), 1)
     last = backgammon_position((6, 2), {23: 1, OFF: 14, 0: -15})
     hit = backgammon_position((1, 2), {0: 2, 10: 13, 2: -1, 5: -14})  # 24/22 hits, which costs the other 3 pips
     states = jax.tree.map(lambda *leaves: jnp.stack(leaves), last, hit)
     actions = jax.jit(lambda states: player.act(None, jax.random.key(0), states))(states)
     assert np.asarray(states.legal_action_mask)[[0, 1], actions].all() and int(actions[1]) == 2 * 6 + 1
     assert float(backgammon.pip_lead(last)) == pytest.approx((15 - 1) / 1000)
-
-
-def test_rollout_mcts_throws_dice(dice):
-    search = jax.jit(functools.partial(rollout_mcts.rollout_mcts, dice, num_simulations=8))
-    found = search(jax.random.key(1), jax.vmap(dice.init)(jax.random.split(jax.random.key(0), 4)))
-    assert (found.action == pig.ROLL).all() and np.isfinite(found.value).all()

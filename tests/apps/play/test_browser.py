@@ -179,23 +179,6 @@ def test_a_game_by_keys_alone_with_a_swap(page):
         assert page.label("c2") == "c2, black, last move" and page.text("status") == "White to move"
 
 
-def test_a_chess_move_is_two_clicks_and_a_promotion_a_button(page):
-    with served("gardner_chess") as site:
-        page.open(site)
-        page.choose("you", "both sides")
-        page.click("a2", "a4")
-        assert page.text("message") == "The rules do not allow a2a4 here."
-        page.click("a2", "a3")
-        assert page.label("a3") == "a3, white pawn, last move" and page.text("status") == "Black to move"
-        page.choose("you", "black")
-        state, colour = site.game.position.game.read_fen("k4/4P/5/5/4K w - - 0 1")
-        site.game.position = site.game.position.new(state, colour)
-        page.choose("you", "both sides")
-        page.click("e4", "e5")
-        page.press('#choices [data-move="e4e5n"]')
-        assert page.label("e5") == "e5, white knight, last move"
-
-
 def test_a_move_of_ones_own_game_that_no_click_names_has_a_button(page):
     with serving(of_chance("examples/pig.py"), favourite=1) as site:
         page.open(site)

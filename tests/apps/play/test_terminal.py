@@ -3,7 +3,6 @@
 import io
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 from rich.console import Console
@@ -13,11 +12,10 @@ from muzero_jax.apps.play import board_picture, notebook, solo, terminal
 from muzero_jax.apps.play.notebook import NotebookGame
 from muzero_jax.apps.play.position import BLACK, WHITE
 from muzero_jax.games.catalogue import make_notation
+from tests.reference.pages import ROOT
 from tests.reference.play import fake_thinker, notation, of_chance, opening
 
 # --- the terminal -----------------------------------------------------------------------------------------------------
-
-ROOT = Path(__file__).parents[3]
 
 
 THINKER = fake_thinker(favourite=4)

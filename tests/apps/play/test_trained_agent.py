@@ -16,7 +16,7 @@ from muzero_jax.apps.play import thinking
 from muzero_jax.apps.play.position import new_game
 from muzero_jax.apps.play.trained_agent import TrainedAgent
 from muzero_jax.games.own_game import environment_from
-from tests.reference.climb import Climb
+from tests.reference.gamble import GAMBLE
 from tests.reference.tiny_run import CONFIG
 
 
@@ -119,23 +119,23 @@ def test_what_is_no_state_action_budget_or_run_is_refused(agent, ask, says):
 
 
 @pytest.fixture(scope="module")
-def climber():
+def gambler():
     """An untrained agent for a single-player game, whose rules need their key."""
-    config = replace(CONFIG, env="climb")
-    algorithm = algorithms.make(config, environment_from(Climb(), "climb"))
+    config = replace(CONFIG, env="gamble")
+    algorithm = algorithms.make(config, environment_from(GAMBLE, "gamble"))
     params = jax.jit(algorithm.model.init)(jax.random.key(0))
     return TrainedAgent(agents.make_agent(config, algorithm, num_simulations=4, params=params))
 
 
-def test_an_agent_for_one_judges_states_and_its_environment_takes_the_key_that_chance_needs(climber):
-    state, reward = climber.environment.init(jax.random.key(0)), 0.0
-    analysis = climber.analyse(state)
+def test_an_agent_for_one_judges_states_and_its_environment_takes_the_key_that_chance_needs(gambler):
+    state, reward, moves = gambler.environment.init(jax.random.key(0)), 0.0, 0
+    analysis = gambler.analyse(state)
     assert analysis.policy.sum() == pytest.approx(1) and -1 <= analysis.value <= 1
     assert [line.actions for line in analysis.lines][0] == (analysis.action,)
     assert all(line.moves == (str(line.actions[0]),) and line.visits > 0 for line in analysis.lines)
-    for move in range(3):
-        step = climber.environment.move(state, climber.act(state), jax.random.key(move))
-        state, reward = step.state, reward + float(step.reward)
-    assert state.terminated and 0 <= reward <= 1
+    while not state.terminated:
+        step = gambler.environment.move(state, gambler.act(state), jax.random.key(moves))
+        state, reward, moves = step.state, reward + float(step.reward), moves + 1
+    assert moves <= 5 and reward in range(moves + 1)
     with pytest.raises(ValueError, match="the game is over"):
-        climber.act(state)
+        gambler.act(state)

@@ -17,9 +17,9 @@ from muzero_jax.run.run import Diverged
 from muzero_jax.run.session import Session
 from muzero_jax.storage.config import Config, flat
 from tests.reference import told_runs
+from tests.reference.pages import ROOT
 from tests.reference.training import settled
 
-ROOT = Path(__file__).parents[3]
 BASE = replace(presets.hex_any(4), minutes=None, frames=9000)
 TWO = {"optimiser.learning_rate": Span(2e-4, 2e-2, True), "replay.end_weight": Span(1, 8, True)}
 HEX = ["--env", "hex", "--board-size", "4", "--frames", "65536"]
