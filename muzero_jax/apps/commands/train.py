@@ -189,16 +189,10 @@ def show(summary: dict[str, Any]) -> None:
 
 
 def print_what_next(run_dir: Path, num_players: int) -> None:
-    """Prints where the curves are, and how to play the agent, or to ask it where the game is for one."""
+    """Prints where the curves are, how to play the agent or watch it, and how to measure it in a single-player game."""
     if (run_dir / metrics.CURVES).exists():
         print(f"curves: {run_dir / metrics.CURVES}")
     run = shlex.quote(str(run_dir))
-    if num_players == 2:
-        print(f"play:   {command('play')} --run {run} --web")
-        return
-    code = (
-        f"import jax, muzero_jax; agent = muzero_jax.load({str(run_dir)!r}); "
-        "print(agent.analyse(agent.environment.init(jax.random.key(0))))"
-    )
-    print(f"returns: {command('evaluate')} returns --run {run}")
-    print(f"ask:    {shlex.quote(sys.executable)} -c {shlex.quote(code)}")
+    print(f"play:   {command('play')} --run {run} --web")
+    if num_players == 1:
+        print(f"returns: {command('evaluate')} returns --run {run}")
