@@ -51,8 +51,9 @@ class Agent(NamedTuple):
         return self.make_search(make(self.environment, self.model), num_simulations or self.num_simulations, False)
 
     def with_trees(self) -> "Agent":
-        """The agent with searches whose trees can be looked at, which those in passes have not."""
-        if self.config.search.engine != "passes" or self.config.algorithm.file:
+        """The agent with searches whose trees can be looked at, which ours in passes have not."""
+        is_ours = getattr(self.make_search, "func", None) is playing.make_search
+        if not is_ours or self.config.search.engine != "passes":
             return self
         search = replace(self.config.search, engine="own")
         return self._replace(make_search=partial(playing.make_search, replace(self.config, search=search)))

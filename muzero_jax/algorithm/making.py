@@ -46,8 +46,8 @@ def make(config: Config, environment: Environment | None = None, model: Model | 
 
 def _configured(config: Config, environment: Environment, model: Model) -> Algorithm:
     play, buffer, optimiser = config.self_play, config.replay, config.optimiser
-    if play.random_side and environment.num_players == 1:
-        raise ValueError("--self-play.random-side needs a game of two players; leave it out")
+    if play.random_side and (environment.num_players == 1 or environment.discount is None):
+        raise ValueError("--self-play.random-side needs a game of two players who take turns; leave it out")
     return Algorithm(
         environment=environment,
         model=model,

@@ -154,9 +154,10 @@ class SelfPlayConfig:
     """number of moves at the start of a game that keep the search's noise; later moves are the most likely ones that
     the search found. None: all moves keep it"""
     random_side: UnitInterval = 0.0
-    """share of games in which one side begins at random, so that nearly lost and nearly won positions come up"""
+    """share of games in which the first moves of one side are random, so that both then play on from positions that it
+    has nearly lost"""
     random_side_moves: PositiveInt = 20
-    """moves of such a game until both sides search, at most: from one such game to the next it grows up to this"""
+    """number of moves, of both sides together, until both search: in game i of n such games i/n of this"""
 
 
 @dataclass(frozen=True)

@@ -134,6 +134,7 @@ def test_the_gradient_of_a_checkpointed_unroll_is_the_same(batch):
     params, *inputs = batch
     windows = Batch(*inputs, jnp.ones(N))
     loss = partial(loss_of, checkpoint=True)
+    assert "remat" in str(jax.make_jaxpr(loss)(params, windows))
     (_, metrics), gradient = jax.jit(jax.value_and_grad(loss, has_aux=True))(params, windows)
     (_, expected_metrics), expected = loss_and_gradient(*batch)
     for x, y in zip(jax.tree.leaves((metrics, gradient)), jax.tree.leaves((expected_metrics, expected)), strict=True):

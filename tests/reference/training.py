@@ -31,7 +31,7 @@ def settled(*arguments):
 
 @contextmanager
 def quiet():
-    """While this lasts, runs enable no compilation cache, and no match is played."""
+    """While this lasts, no match is played."""
     with pytest.MonkeyPatch.context() as patch:
         draw_matches(patch)
         yield

@@ -10,7 +10,7 @@ import pytest
 from muzero_jax import algorithm as algorithms
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.storage.config_groups import NetworkConfig
-from scripts import benchmark
+from scripts import benchmark, hardware_report
 from scripts.benchmarks import chapters, programs, report, suites, timing
 from scripts.benchmarks.python_tree import PythonTree
 from scripts.benchmarks.timing import Effort, Variant
@@ -126,3 +126,18 @@ def test_the_python_tree_is_our_puct_tree_visit_for_visit():
 def test_a_frame_in_our_replay_is_bits_and_the_policy():
     """Tic-tac-toe: 18 cells and 9 legal actions in 3 and 2 bytes, 9 float32 of policy, 4 numbers, 2 bools."""
     assert chapters.frame_bytes(tiny_run.CONFIG) == (4 * (18 + 9 + 9 + 4), 3 + 2 + 36 + 4 * 4 + 2)
+
+
+@pytest.mark.slow  # half a minute
+def test_a_report_is_written_and_not_written_over(tmp_path, monkeypatch):
+    """With one of two CPU devices in the place of an accelerator."""
+    dtypes_of, (first, second) = chapters.dtypes_of, jax.devices("cpu")[:2]
+    monkeypatch.setattr(chapters, "EFFORT", ONCE)
+    monkeypatch.setattr(chapters, "find_devices", lambda: {"JAX GPU": first, "JAX CPU": second})
+    monkeypatch.setattr(chapters, "dtypes_of", lambda *given, larger: dtypes_of(*given, larger=not larger))
+    monkeypatch.setattr(chapters, "networks", lambda: {"a network": replace(TINY, env="hex", board_size=3)})
+    first_case = next(suites.search(quick=True))
+    monkeypatch.setattr(suites, "search", lambda quick: iter([first_case]))
+    assert hardware_report.main(["--quick", "--out", str(tmp_path)]) == 0
+    assert (tmp_path / "report.md").read_text().splitlines()[-1].startswith("Measured in ")
+    assert report_errors(hardware_report.main, ["--out", str(tmp_path)]) == 2

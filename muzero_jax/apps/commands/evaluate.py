@@ -169,7 +169,7 @@ def judge_openings(a: flags.Openings, mesh, load_agent) -> Answer:
 
 def measure_fidelity(a: flags.Fidelity, mesh, load_agent) -> Answer:
     """Compares the run's model with the rules."""
-    agent = load_agent(a.run).with_trees()
+    agent = load_agent(a.run)
     say("compiling, then comparing ...")
     result = fidelity.examine(agent, num_positions=a.positions, unroll_steps=a.unroll_steps, seed=a.seed)
     draw = partial(pictures.plot_fidelity, result)

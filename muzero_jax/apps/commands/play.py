@@ -149,8 +149,7 @@ def seat(a: Arguments, agent, build: Callable | None):
 
     def on(device):
         params, algorithm = jax.device_put(agent.params, device), build and build(agent.config)
-        # Made again, because the device decides in which precision; and its trees are looked at.
-        made = agents.make_agent(agent.config, algorithm).with_trees()
+        made = agents.make_agent(agent.config, algorithm)  # again, because the device decides in which precision
         thinker = thinking.make_thinker(
             made._replace(num_simulations=agent.num_simulations, params=params, name=agent.name),
             num_simulations=agent.num_simulations,

@@ -55,6 +55,16 @@ def gain_player(environment: Environment) -> Player:
     return Player("highest gain", act)
 
 
+def pip_count_player(environment: Environment) -> Player:
+    """Expectimax of depth 1 in backgammon: the largest lead in pips after the move, or the win.
+
+    Raises ValueError for any other game.
+    """
+    if environment.name != "backgammon":
+        raise ValueError(f"pip-count plays backgammon, not {environment.name}")
+    return expectimax_player(environment, 1, "pip count")
+
+
 def action_values(chance: Chance, worth: Worth, depth: int, state: EnvState) -> Float[Array, " A"]:
     """The value of each action for the player to move, about -1e30 for illegal ones."""
 

@@ -17,7 +17,6 @@ takes the command's budget, or else the run's own for evaluation.
 
 from collections.abc import Callable, Hashable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +24,7 @@ from muzero_jax import agent as agents
 from muzero_jax.agent import Agent, check_budget, load_agent
 from muzero_jax.apps.engines import engines
 from muzero_jax.apps.engines.engines import EngineSpec
-from muzero_jax.apps.evaluation.expectimax import expectimax_player, gain_player
+from muzero_jax.apps.evaluation.expectimax import expectimax_player, gain_player, pip_count_player
 from muzero_jax.apps.evaluation.player import Player, random_player, search_player
 from muzero_jax.apps.evaluation.rollout_mcts import rollout_mcts_player
 from muzero_jax.games.catalogue import check_for_two
@@ -38,10 +37,7 @@ SPECS = (
     "where RUN is a run directory, RUN/versions/N or agent:NAME; or another program, gtp:COMMAND, uci:COMMAND, "
     "usi:COMMAND or gnubg:COMMAND (docs/commands.md)"
 )
-BY_RULES: dict[str, Callable[[Environment], Player]] = {
-    "highest-gain": gain_player,
-    "pip-count": partial(expectimax_player, depth=1, name="pip count"),
-}
+BY_RULES: dict[str, Callable[[Environment], Player]] = {"highest-gain": gain_player, "pip-count": pip_count_player}
 """Players that need neither a network nor a budget."""
 
 

@@ -231,7 +231,7 @@ class Thinker:
 
 def make_thinker(agent: Agent, **options) -> Thinker:
     """The `Thinker` of a loaded run; `options` are Thinker's keyword arguments."""
-    thinker = Thinker(agent.search, policy_head(agent.model), agent.params, **options)
+    thinker = Thinker(agent.with_trees().search, policy_head(agent.model), agent.params, **options)
     bound = agent.model.bound
     thinker.most_value = float("inf") if bound is None else bound
     return thinker

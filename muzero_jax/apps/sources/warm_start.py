@@ -27,8 +27,8 @@ from muzero_jax.types import LearnerState, Model, Params
 def network_of(source: str, preset: NetworkConfig) -> NetworkConfig:
     """The network of a run or an agent, which its weights fit, in the preset's precision.
 
-    It is the preset's own if the source has a file for it, which must be named, or cannot be read, as `open_source`
-    says then.
+    It is the preset's own if the source has a file for its network, which the user must name. It is the preset's own
+    too if the source cannot be read: `open_source` says why.
     """
     try:
         network = agents.inspect(Path(configs.absolute_source(source))).network
@@ -65,10 +65,13 @@ def open_source(
     agent = agents.load_agent(Path(config.init_from), build=build, trust=trust)
     described = None if given else config.network
     if found := agents.misreading(agent, described, shapes.of_network(model.init)):
+        theirs = agent.config
+        board = f" --board-size {theirs.board_size}" if theirs.board_size else ""
+        network = f"name its network, --network {theirs.network.file}" if theirs.network.file else "no network flags"
         raise ValueError(
-            f"the weights of {config.init_from} do not fit this run's network: {found}; leave out the network flags, "
-            "and give the board and the --model of the first one, or train both with --network.kind "
-            "fully_convolutional, which fits every board"
+            f"the weights of {config.init_from} do not fit this run's network: {found}; they fit --env {theirs.env}"
+            f"{board} --model {theirs.model} with the same network ({network}), and a fully_convolutional one fits "
+            "every board of its game"
         )
     say(f"beginning with the weights that {config.init_from} had after iteration {agent.iteration}")
     return agent.params

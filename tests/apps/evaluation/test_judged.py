@@ -13,7 +13,7 @@ from muzero_jax.apps.commands import evaluate
 from muzero_jax.apps.evaluation import fidelity, oracle_evaluation, positions, returns
 from muzero_jax.apps.evaluation.exact_play.oracle import ILLEGAL, Solutions
 from muzero_jax.apps.evaluation.oracle_evaluation import Solved
-from muzero_jax.apps.evaluation.player import random_player
+from muzero_jax.apps.evaluation.player import Player, random_player
 from muzero_jax.games.environment import make_environment
 from muzero_jax.ops import devices
 from muzero_jax.types import Model, NetworkOutput
@@ -199,3 +199,9 @@ def test_random_play_of_2048_earns_about_a_thousand_points_with_students_interva
 
 def test_milestones_are_the_share_that_came_so_far_or_further():
     assert returns.shares(np.array([64, 128, 128, 512])) == {"64": 1.0, "128": 0.75, "512": 0.25}
+
+
+def test_an_illegal_action_is_counted_and_a_legal_one_played():
+    stubborn = Player("left", lambda params, key, states: jnp.zeros(len(states.terminated), jnp.int32))
+    episodes = returns.play(GAME_2048, stubborn, None, devices.make_mesh(1), num_games=2, seed=0)
+    assert (episodes.illegal_actions > 0).all() and (episodes.total > 0).all()

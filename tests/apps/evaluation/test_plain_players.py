@@ -171,10 +171,16 @@ def test_outcomes_count_by_their_probabilities(dice):
 
 
 def test_the_pip_count_player_bears_off_and_takes_a_win():
-    player = expectimax.expectimax_player(make_environment("backgammon"), 1)
+    player = expectimax.pip_count_player(make_environment("backgammon"))
     last = backgammon_position((6, 2), {23: 1, OFF: 14, 0: -15})
     hit = backgammon_position((1, 2), {0: 2, 10: 13, 2: -1, 5: -14})  # 24/22 hits, which costs the other 3 pips
     states = jax.tree.map(lambda *leaves: jnp.stack(leaves), last, hit)
     actions = jax.jit(lambda states: player.act(None, jax.random.key(0), states))(states)
     assert np.asarray(states.legal_action_mask)[[0, 1], actions].all() and int(actions[1]) == 2 * 6 + 1
     assert float(backgammon.pip_lead(last)) == pytest.approx((15 - 1) / 1000)
+
+
+def test_rollout_mcts_throws_dice(dice):
+    search = jax.jit(functools.partial(rollout_mcts.rollout_mcts, dice, num_simulations=8))
+    found = search(jax.random.key(1), jax.vmap(dice.init)(jax.random.split(jax.random.key(0), 4)))
+    assert (found.action == pig.ROLL).all() and np.isfinite(found.value).all()

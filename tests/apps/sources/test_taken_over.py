@@ -327,12 +327,12 @@ def changed(**fields):
 @pytest.mark.parametrize(
     "made_with, config, says",
     [
-        (CONFIG, changed(width=24), r"float32\[\S*16\S*\] \(this one needs float32\[\S*24\S*\]\); leave out"),
+        (CONFIG, changed(width=24), r"float32\[\S*16\S*\] \(this one needs float32\[\S*24\S*\]\); they fit"),
         (replace(HEX, board_size=2), HEX, "do not fit .*fully_convolutional"),
         # Weights of another meaning, though they would fit.
-        (CONFIG, changed(activation="gelu"), "its network.activation was relu, not gelu; leave out"),
-        (CONFIG, changed(support_range=100.0), "its network.support-range was 1.0, not 100.0; leave out"),
-        (CONFIG, changed(squash=True), "its network.squash was False, not True; leave out"),
+        (CONFIG, changed(activation="gelu"), "its network.activation was relu, not gelu; they fit"),
+        (CONFIG, changed(support_range=100.0), "its network.support-range was 1.0, not 100.0; they fit"),
+        (CONFIG, changed(squash=True), "its network.squash was False, not True; they fit"),
     ],
 )
 def test_weights_that_do_not_fit_are_one_sentence(tmp_path, made_with, config, says):
