@@ -46,8 +46,6 @@ def make(config: Config, environment: Environment | None = None, model: Model | 
 
 def _configured(config: Config, environment: Environment, model: Model) -> Algorithm:
     play, buffer, optimiser = config.self_play, config.replay, config.optimiser
-    if play.random_side and (environment.num_players == 1 or environment.discount is None):
-        raise ValueError("--self-play.random-side needs a game of two players who take turns; leave it out")
     return Algorithm(
         environment=environment,
         model=model,
@@ -66,13 +64,7 @@ def _configured(config: Config, environment: Environment, model: Model) -> Algor
         ),
         make_simulator=partial(playing.make_simulator, config),
         make_search=partial(playing.make_search, config),
-        choose=partial(
-            self_play.choose,
-            exploration=play.exploration,
-            sampled_moves=play.sampled_moves,
-            random_side=play.random_side,
-            random_side_moves=play.random_side_moves,
-        ),
+        choose=partial(self_play.choose, exploration=play.exploration, sampled_moves=play.sampled_moves),
         rollout=partial(
             self_play.rollout,
             length=play.rollout_length,

@@ -1,6 +1,5 @@
 """Self-play: a scan of search and step over B games at once."""
 
-import math
 from collections.abc import Callable
 from functools import partial
 
@@ -105,8 +104,6 @@ def choose(
     *,
     exploration: Number,
     sampled_moves: int | None = None,
-    random_side: float = 0.0,
-    random_side_moves: int = 20,
 ) -> tuple[Int[Array, " B"], Bool[Array, " B"]]:
     """The move of each game after a search, and whether it was drawn at random instead.
 
@@ -115,19 +112,12 @@ def choose(
       exploration: probability of a uniformly random legal move instead of the search's. Search gives those positions
         their targets all the same; without them play becomes deterministic and forgets what it no longer meets.
       sampled_moves: after so many moves of a game the likeliest action that search found is played. None: never.
-      random_side: share of the B games in which one side begins with uniformly random legal moves, in turn the one that
-        moves first and the one that moves second.
-      random_side_moves: of the n such games, game i does so until `random_side_moves * (i + 1) / n` moves were made.
     """
     choice_key, random_key = jax.random.split(key)
     action = found.action
     if sampled_moves is not None:
         action = jnp.where(num_moves < sampled_moves, action, jnp.argmax(found.policy, axis=-1))
     explored = jax.random.bernoulli(choice_key, exploration, action.shape)
-    if random_side:
-        game, games = jnp.arange(len(action)), math.ceil(random_side * len(action))
-        begins = num_moves * games < random_side_moves * (game + 1)
-        explored |= (game < games) & begins & (num_moves % 2 == game % 2)
     return jnp.where(explored, uniform_legal_action(random_key, legal_action_mask), action), explored
 
 

@@ -231,10 +231,12 @@ def from_json(text: str) -> Config:
 
 
 def _renew(values: Any) -> None:
-    """Makes what agents and runs from before 26 November 2026 say what it means today."""
+    """Makes what agents and runs from before 28 November 2026 say what it means today."""
     groups = values if isinstance(values, dict) else {}
     if isinstance(optimiser := groups.get("optimiser"), dict):
         optimiser.pop("decay_updates", None)
+    if isinstance(play := groups.get("self_play"), dict):
+        play.pop("random_side", None)
     if isinstance(search := groups.get("search"), dict) and search.get("engine") == "loop_free":
         search["engine"] = "own"  # which grows the same trees
 

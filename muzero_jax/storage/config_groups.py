@@ -153,11 +153,6 @@ class SelfPlayConfig:
     sampled_moves: NotNegativeInt | None = None
     """number of moves at the start of a game that keep the search's noise; later moves are the most likely ones that
     the search found. None: all moves keep it"""
-    random_side: UnitInterval = 0.0
-    """share of games in which the first moves of one side are random, so that both then play on from positions that it
-    has nearly lost"""
-    random_side_moves: PositiveInt = 20
-    """number of moves, of both sides together, until both search: in game i of n such games i/n of this"""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,5 @@
 """What a rollout stores is what its games were: replayed here by the rules in plain Python."""
 
-import math
 from functools import partial
 
 import jax
@@ -158,21 +157,6 @@ def test_explored_actions_are_uniform_over_the_legal_ones():
 def test_a_single_legal_action_is_explored_too():
     action, explored = explore(2, MASK & (jnp.arange(6) == 4), 1.0)
     assert (action == 4).all() and explored.all()
-
-
-@pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
-def test_one_side_begins_at_random_in_a_share_of_the_games(share):
-    """By a loop over games: in the first of them, the side that moves first in even ones, and second in odd ones; in
-    the last of them for six moves, in the one half way for three.
-    """
-    num_moves = jnp.arange(4096) // 2 % 9
-    found = SearchOutput(jnp.full(4096, 2, jnp.int32), jnp.zeros((4096, 6)), jnp.zeros(4096))
-    key = jax.random.key(0)
-    _, explored = self_play.choose(key, found, MASK, num_moves, exploration=0.0, random_side=share, random_side_moves=6)
-    begun = math.ceil(share * 4096)
-    last = [6 * (game + 1) / begun if game < begun else 0 for game in range(4096)]
-    asked = [moves < last[game] and moves % 2 == game % 2 for game, moves in enumerate(num_moves.tolist())]
-    np.testing.assert_array_equal(explored, asked)
 
 
 # --- statistics -------------------------------------------------------------------------------------------------------
