@@ -226,7 +226,7 @@ def test_the_unroll_is_a_plain_loop_and_every_loss_is_finite(num_actions, num_co
     assert np.isfinite(total) and all(np.isfinite(x) for x in metrics.values())
     if encodes:  # and the encoder learns from the values that follow its codes
         before, after = batch.observation[:, 0], batch.observation[:, 1]
-        own = jax.grad(lambda params: (model.encode_chance(params, before, after) ** 2).sum())(params)
-        found = jax.grad(lambda params: unroll.unroll(model, params, batch).value_logits[:, -1].sum())(params)
+        own = jax.jit(jax.grad(lambda params: (model.encode_chance(params, before, after) ** 2).sum()))(params)
+        found = jax.jit(jax.grad(lambda params: unroll.unroll(model, params, batch).value_logits[:, -1].sum()))(params)
         of_encoder = [x for x, mine in zip(jax.tree.leaves(found), jax.tree.leaves(own), strict=True) if mine.any()]
         assert of_encoder and all(x.any() for x in of_encoder)
