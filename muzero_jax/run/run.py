@@ -160,7 +160,7 @@ class Run:
         """Keeps the untrained agents, from which their Elo counts."""
         for index, member in enumerate(self.members):
             if found := member.evaluator.begin(self.program.params(self.state, index)):
-                self._report(member, found)
+                self._report(member, self.spent(member) | found)
 
     def evaluate(self) -> None:
         """Measures how strong the agents have become, while they are trained."""
