@@ -92,7 +92,7 @@ def make_card(a: Arguments, agent, summary: dict[str, Any]) -> str:
     player = name if a.out.resolve().parent == agent_file.SHIPPED else str(a.out)
     return f"""# {name}
 
-{game_of(agent.environment).title}{size}; {MODELS[config.model]}. To play against it:
+An agent for {game_of(agent.environment).title}{size}. It {MODELS[config.model]}. To play against it:
 
     python experiments/play.py --agent {shlex.quote(player)} --web
 
@@ -113,10 +113,10 @@ Apache-2.0, as muzero_jax itself.
 
 
 MODELS = {
-    "learned": "search plans with a learned model (MuZero)",
-    "learned_outcomes": "search plans with a learned model of known chance outcomes (Stochastic MuZero)",
-    "learned_legality": "search plans with a learned model that predicts the legal moves too",
-    "rules": "search plans with the ground-truth model (AlphaZero), and no model was learned",
+    "learned": "searches with a learned model (MuZero)",
+    "learned_outcomes": "searches with a learned model of known chance outcomes (Stochastic MuZero)",
+    "learned_legality": "searches with a learned model that predicts the legal moves too",
+    "rules": "searches with the ground-truth model (AlphaZero); no model was learned",
 }
 
 

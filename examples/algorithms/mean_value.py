@@ -7,6 +7,8 @@ def change(algorithm, config):
     def rated(search):
         def search_and_rate(params, key, roots):
             found = search(params, key, roots)
+            if found.tree is None:
+                raise ValueError("mean_value.py reads the search tree: choose --search.engine own, and no playout cap")
             return found._replace(value=found.tree.value[0])
 
         return search_and_rate

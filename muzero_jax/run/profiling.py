@@ -128,7 +128,7 @@ def operation_scopes(program_text: str) -> dict[str, str]:
 def _scope(op_name: str) -> str:
     parts = re.split(r"[/()]", op_name)
     found = dict.fromkeys(part for part in parts if part in SCOPES)  # each once: backward passes repeat them
-    if any(part.startswith(("MuZeroNetwork", "ObservationNetwork")) for part in parts):
+    if any(part.split(".")[0].endswith("Network") for part in parts):  # `networks.network.Network` and its heirs
         found[NETWORK] = None
     return "/".join(found)
 

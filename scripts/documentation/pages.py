@@ -42,7 +42,7 @@ FAMILIES: dict[str, Callable[[], Config]] = {
 }
 """One preset of each family. Chess, shogi and Go 19x19 have that of a tower."""
 HELP = (
-    *(f"experiments/evaluate.py {name}" for name in "match returns tournament oracle fidelity exhaustive".split()),
+    *(f"experiments/evaluate.py {name}" for name in "exam match returns tournament oracle fidelity exhaustive".split()),
     *(f"experiments/{name}" for name in ("evaluate.py openings", "evaluate.py compare", "tune.py", "play.py")),
     *(f"scripts/{name}.py" for name in "reproduce export_agent export_onnx benchmark hardware_report preview".split()),
 )

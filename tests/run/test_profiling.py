@@ -13,7 +13,7 @@ from tests.reference import tiny_run
 PROGRAM = """HloModule jit_chunk, is_scheduled=true
   %while.1 = (f32[]) while(%t), metadata={op_name="jit(chunk)/while"}
   ROOT %fusion.2 = f32[] fusion(%a), metadata={op_name="jit(chunk)/rollout/while/search/expand/MuZeroNetwork.f/dot"}
-  %dot.3 = f32[] dot(%a, %b), metadata={op_name="jit(chunk)/update/transpose(jvp(MuZeroNetwork.f))/dot" frame_id=1}
+  %dot.3 = f32[] dot(%a, %b), metadata={op_name="jit(chunk)/update/transpose(jvp(PixelNetwork.f))/dot" frame_id=1}
   %copy.4 = f32[] copy(%a)
   %add.5 = f32[] add(%a, %b), metadata={op_name="jit(chunk)/update/transpose(update)/add"}
 """

@@ -44,7 +44,7 @@ def exported(saved_run, tmp_path):
 def test_the_file_plays_as_the_run_and_the_card_repeats_its_summary(saved_run, exported):
     file, card = exported(SUMMARY)
     tiny_run.assert_same(agents.load_agent(file).params, agents.load_agent(saved_run).params)
-    assert "# tiny\n\nTic-tac-toe; search plans with a learned model (MuZero)." in card
+    assert "# tiny\n\nAn agent for Tic-tac-toe. It searches with a learned model (MuZero)." in card
     assert f"    python experiments/play.py --agent '{file}' --web\n" in card, "quoted, for there is a space in it"
     assert "- seed 0, iteration 6\n- 2 CPU devices (X), float32\n- 1.5 minutes of self-play and learning" in card
     assert "- 1,234 games, 56 updates\n- exported at commit " in card
