@@ -137,7 +137,7 @@ class Chance(NamedTuple):
     num_outcomes: int  # C
     move: Callable[[EnvState, Array], Afterstate]  # (state, action) -> the result before chance acts
     probabilities: Callable[[EnvState], Array]  # state of an afterstate -> [C] float32, which sum to 1
-    resolve: Callable[[EnvState, Array], Step]  # (state of an afterstate, outcome) -> the move's other part
+    resolve: Callable[[EnvState, Array], Step]  # (state of an afterstate, outcome) -> what chance adds to the move
 
 
 class SearchRoots(NamedTuple):
