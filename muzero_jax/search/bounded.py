@@ -1,6 +1,6 @@
 """A model for search in which no value leaves the range of a game's returns.
 
-A learned model may predict the reward of a win and go on valuing what comes after it: reward + discount x value of a
+A learned model may predict the reward of a win and still value what comes after it: reward + discount x value of a
 winning move was 1.85 although a return is at most 1. Therefore each node also carries the range in which its value
 keeps reward + discount x value within bounds at *every* node above it, and its value is clipped to that range. All
 values that are backed up then lie within bounds, and so do their means. This is `clip(reward + discount x value)` at
