@@ -1,10 +1,10 @@
 """MuZero as one accelerated JAX program: pgx games, our own tree search, Flax networks, Optax.
 
-- `train(config, "runs/x")` trains an agent; `presets.preset("hex", 5)` gives the `Config` with which a game begins.
-- `load("runs/x")` gives an `Agent`, to ask for moves; `make_environment("hex", board_size=5)` gives a game.
-- `Algorithm` and `Term`, a loss, are what a file of your own changes; `Game` is a game of your own with its notation.
-- `notebook.setup()` is what a notebook begins with.
-- `check` says what is wrong with a game, a network or an algorithm of your own.
+- `train(config, "runs/x")` trains an agent; `presets.preset("hex", 5)` returns the `Config` to start from.
+- `load("runs/x")` returns an `Agent`, which chooses moves; `make_environment("hex", board_size=5)` returns a game.
+- `Algorithm` is what a file of your own changes, and `Term` is a loss; `Game` is your own game with its notation.
+- `notebook.setup()` is the first line of a notebook.
+- `check` finds faults in your own game, network or algorithm.
 """
 
 from pkgutil import resolve_name
@@ -54,7 +54,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imports what a name needs when it is first asked for: importing the package alone starts no JAX."""
+    """Imports a public name when it is first used, so that importing the package does not start JAX."""
     if name in _HOMES:
         return resolve_name(f"muzero_jax.{_HOMES[name]}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,6 +1,6 @@
 """A trained network and its search, from a run or a file: all that evaluation and play need.
 
-Nothing of a run but its config and its weights is read.
+Only the config and the weights of a run are read.
 """
 
 from collections.abc import Callable
@@ -26,12 +26,12 @@ from muzero_jax.types import Environment, Model, Params, SearchFn, SearchOutput
 
 
 class Agent(NamedTuple):
-    """A trained network and its search. Without noise, what it plays depends on the position alone."""
+    """A trained network and its search. Without noise, its moves depend only on the position."""
 
     config: Config
     environment: Environment
     model: Model
-    make_simulator: Callable[[Environment, Model], Simulator]  # as `Algorithm`'s
+    make_simulator: Callable[[Environment, Model], Simulator]  # as in `Algorithm`
     make_search: Callable[[Simulator, int | None, bool], SearchFn]
     num_simulations: int  # of a search, by default
     params: Params = None
@@ -39,11 +39,11 @@ class Agent(NamedTuple):
     name: str = "agent"  # the path that it was loaded from
 
     def search(self, num_simulations: int | None = None, *, true_rules: bool = False) -> SearchFn:
-        """Its search without noise.
+        """The agent's search, without noise.
 
         Args:
           num_simulations: for each position; by default the agent's own budget.
-          true_rules: plan with the ground-truth model, the game's own rules, and not with the learned dynamics.
+          true_rules: plan with the ground-truth model, the game's own rules, instead of the learned dynamics.
         """
         make = self.make_simulator
         if true_rules:
@@ -51,7 +51,7 @@ class Agent(NamedTuple):
         return self.make_search(make(self.environment, self.model), num_simulations or self.num_simulations, False)
 
     def with_trees(self) -> "Agent":
-        """The agent with searches whose trees can be looked at, which ours in passes have not."""
+        """The agent with a search that returns its trees, which our search in passes does not."""
         is_ours = getattr(self.make_search, "func", None) is playing.make_search
         if not is_ours or self.config.search.engine != "passes":
             return self
@@ -60,7 +60,7 @@ class Agent(NamedTuple):
 
 
 def policy_head(model: Model) -> SearchFn:
-    """The network by itself, in a search's place: its policy over legal actions, the best of them, and its value."""
+    """A search without simulations: the network's policy over legal actions, its likeliest action, and its value."""
 
     def look(params, key, position):
         output = model.initial_inference(params, position.observation)
@@ -78,10 +78,10 @@ def make_agent(
     num_simulations: int | None = None,
     params: Params = None,
 ) -> Agent:
-    """An agent of weights at hand; its game, network and search are those of the config, unless a record is given.
+    """An agent with the given weights; its game, network and search come from `algorithm`, by default the config's.
 
     Args:
-      num_simulations: of a search, by default; the config's evaluation.num_simulations if left out.
+      num_simulations: of a search, by default; if left out, the config's evaluation.num_simulations.
     """
     own = algorithm or algorithms.make(config)
     made = own.environment, own.model, own.make_simulator, own.make_search
@@ -97,17 +97,16 @@ def load_agent(
 ) -> Agent:
     """The agent that `path` names: a run (its newest intact checkpoint), a version of one, or a file (agent:NAME).
 
-    Its weights are on the first device. It searches with its evaluation budget unless one is given, and plays on the
-    board that it was trained on unless its network fits the one that is given.
+    Its weights are on the first device.
 
     Args:
       path: RUN, RUN/versions/N, or agent:NAME.
       num_simulations: of a search; by default the run's evaluation budget.
-      board_size: another board, for a network that fits every board.
-      build: makes the algorithm of a config, with its game and its network, where a program gave it.
+      board_size: for a network that fits every board; by default the board that it was trained on.
+      build: makes the algorithm of the config, with its game and its network, if a program gave the run its own.
 
-    Raises ValueError in one sentence if `path` names no run, no intact checkpoint, no version that there is, or no
-    agent, if its network or its game does not fit `board_size`, or if it would run a Python file without `trust`.
+    Raises ValueError if `path` names no run, no intact checkpoint, no existing version or no agent; if the network or
+    the game does not fit `board_size`; or if loading would run a Python file without `trust`.
     """
     config, file, restore = _open(path, trust)
     budget = config.evaluation.num_simulations
@@ -130,21 +129,21 @@ def load_agent(
 
 
 def inspect(path: Path) -> Config:
-    """The config of the agent that `path` names, as for `load_agent`, to look at and never to build."""
+    """The config of the agent that `path` names, as for `load_agent`; only to look at, because trust is not checked."""
     return _open(path, Trust(all_code=True))[0]
 
 
 def misreading(theirs: Agent, network: NetworkConfig | None, arrays: dict[str, str]) -> str | None:
-    """How a network would misread the weights of an agent, in words; None if they mean the same in it.
+    """How another network would misread the weights of agent `theirs`, in words; None if they mean the same in both.
 
     Args:
-      network: the network's settings; None where a program gave it, so that no config describes it.
-      arrays: its parameters, as `shapes.describe` has them.
+      network: the other network's settings; None if a program gave it, so that no config describes it.
+      arrays: its parameters, as `shapes.describe` returns them.
     """
     found = shapes.difference(shapes.describe(theirs.params), arrays)
     if found or network is None:
         return found
-    # The same arrays read with other settings are another function. Who writes a network answers for its own options.
+    # With other settings the same arrays are another function. A network's own file answers for its options.
     meaning = {} if network.file else {"activation": "activation", "canonical": "sees_one_side"}
     if network.num_bins > 1:
         meaning |= {"support-range": "support_range", "squash": "squash"}
@@ -156,12 +155,12 @@ def misreading(theirs: Agent, network: NetworkConfig | None, arrays: dict[str, s
 
 
 def _build_agent(config: Config, build: Build | None) -> Agent:
-    """The agent without its weights; a program's own `build` may begin with the usual algorithm."""
+    """The agent without its weights. `build` gets a config from which it can make the usual algorithm, to change it."""
     return make_agent(config, build and build(configs.without_record(config)))
 
 
 def _open(path: Path, trust: Trust) -> tuple[Config, Path, Callable[[Params], tuple[int, Params]]]:
-    """A config, the file that holds it, and what reads (iteration, weights) once the weights' shapes are known."""
+    """The config, its file, and a function that reads (iteration, weights), given the weights' shapes."""
     if (file := agent_file.find(str(path))) is not None:
         stored = agent_file.read(file, trust)
         return stored.config, file, lambda abstract: (stored.iteration, stored.params(abstract))
@@ -174,13 +173,13 @@ def _open(path: Path, trust: Trust) -> tuple[Config, Path, Callable[[Params], tu
 
 
 def _restore_shared(shared: run_directory.Shared, abstract: Params) -> tuple[int, Params]:
-    """One agent's weights of several that were trained together, whose checkpoints hold a leading axis of agents."""
+    """(iteration, weights) of one of several agents trained together, whose checkpoints stack them on a first axis."""
     stacked = jax.tree.map(lambda x: jax.ShapeDtypeStruct((shared.count, *x.shape), x.dtype), abstract)
     iteration, params = restore_params(shared.folder / run_directory.CHECKPOINTS, stacked)
     return iteration, jax.tree.map(lambda x: x[shared.index], params)
 
 
 def check_budget(number: int, name: str) -> int:
-    """A number of simulations, unchanged; ValueError, which calls it `name`, if no search can have so many."""
+    """The `number` of simulations, if a search can have so many; else ValueError, which calls it `name`."""
     check_value(number, Simulations, name)
     return number

@@ -1,9 +1,9 @@
 """MuZero on one page: `train_iteration` is the algorithm; each name in it leads to one file of `learning`.
 
-Training runs as a single compiled program, `jit(scan(train_iteration))` (`run.program`). Python only starts it, and
-between pieces of it writes logs, evaluates and saves. Every choice is a field of `Algorithm`, so this module sees no
-config and no hyperparameter. Devices share the games and the batch over one mesh axis, "data". Each plays its own games
-into its own slice of the replay buffer and learns from its own slice of the batch; only the gradients meet.
+Training runs as a single compiled program, `jit(scan(train_iteration))` (`run.program`). Between chunks of it Python
+writes logs, evaluates and saves. Every choice is a field of `Algorithm`, so this module sees no config and no
+hyperparameter. Devices share the games and the batch over one mesh axis, "data". Each plays its own games into its
+slice of the replay buffer and learns from its slice of the batch; they exchange only gradients and small statistics.
 """
 
 from functools import partial
@@ -24,7 +24,7 @@ def train_iteration(state: TrainState, progress: Array, *, algorithm: Algorithm)
     Runs inside `shard_map`: leaves of `state` are one device's share, and `AXIS` names the devices.
 
     Args:
-      state: the whole run. Its key is `fold_in(seed_key, iteration)`, so a resumed run samples the same numbers.
+      state: the whole run. Its keys follow from `seed_key` and `iteration`, so a resumed run samples the same numbers.
       progress: [] the share of the run's budget that is spent, from 0 to 1; schedules are functions of it.
       algorithm: the game, the network and the stages, with their hyperparameters bound.
 
@@ -49,7 +49,7 @@ def train_iteration(state: TrainState, progress: Array, *, algorithm: Algorithm)
 def learn_iteration(state: TrainState, progress: Array, *, algorithm: Algorithm) -> tuple[TrainState, Metrics]:
     """One iteration of MuZero Unplugged: learn from U batches of stored windows; no game is played.
 
-    (Schrittwieser et al. 2021, arXiv 2104.06294.) As `train_iteration`.
+    (Schrittwieser et al. 2021, arXiv 2104.06294.) Arguments and results are those of `train_iteration`.
     """
     key = iteration_key(state)
     learner, buffer, metrics = learn(state.learner, state.replay, progress, key, algorithm=algorithm)
@@ -57,19 +57,19 @@ def learn_iteration(state: TrainState, progress: Array, *, algorithm: Algorithm)
 
 
 def iteration_key(state: TrainState) -> Array:
-    """The key of an iteration, another one on each device."""
+    """The key of this iteration, different on each device."""
     return jax.random.fold_in(jax.random.fold_in(state.seed_key, state.iteration), jax.lax.axis_index(AXIS))
 
 
 def learn(
     learner: LearnerState, buffer: ReplayState, progress: Array, key: Array, *, algorithm: Algorithm
 ) -> tuple[LearnerState, ReplayState, Metrics]:
-    """U gradient steps on windows of the buffer, and what they found out about stored frames written back to it.
+    """Makes U gradient steps on windows of the buffer, and writes back to it what they found out about stored frames.
 
-    Until the buffer holds `min_frames` of each game there are none, and the metrics are 0. To play these first frames
-    in a program of their own would cost a compilation of the search more: 6 s of Hex 5x5 on two cores.
+    While the buffer holds fewer than `min_frames` frames of each game, no step is made and the metrics are 0. A
+    separate program for these first frames would compile the search a second time: 6 s for Hex 5x5 on two cores.
     """
-    steps = jax.jit(partial(learn_steps, algorithm=algorithm), inline=True)  # traced once, also for the shapes of skip
+    steps = jax.jit(partial(learn_steps, algorithm=algorithm), inline=True)  # traced once, for both branches
     inputs = learner, buffer, progress, key
 
     def skip(learner: LearnerState, *others) -> tuple:

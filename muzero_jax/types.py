@@ -3,9 +3,9 @@
 Letters: B games at once, T moves a rollout, N windows a batch, K `unroll_steps`, n `td_steps`, L frames a window,
 A actions, S bins of a support, C the replay's length in frames, G symmetries, O the size of a flattened observation.
 
-One convention does most of the work: `discount` alone carries sign and end of game. It is 0 where the move ended the
-game, +gamma where the same player moves next and -gamma where the other one does, so that the single recursion
-`G_t = r_{t+1} + d_{t+1} G_{t+1}` serves one and two players, in the targets and in the tree.
+One convention does most of the work: only `discount` carries the sign and the end of a game. It is 0 if the move ended
+the game, +gamma if the same player moves next and -gamma if the other one does, so that the single recursion
+`G_t = r_{t+1} + d_{t+1} G_{t+1}` serves single-player and two-player games, in the targets and in the tree.
 """
 
 from collections.abc import Callable
@@ -15,11 +15,11 @@ import jax
 from jax import Array
 
 Params = Any  # a pytree of network weights, float32
-Number = float | Array  # a hyperparameter: a number, or [] float32 where members of a population differ in it
+Number = float | Array  # a hyperparameter: a number, or [] float32 if it differs between members of a population
 
 
 class PgxState(Protocol):
-    """The state of a game in pgx's form; with an axis more where B games are played."""
+    """The state of a game in pgx's form; for B games every leaf has a leading axis."""
 
     current_player: Array  # [] int32, the seat of the player to move
     observation: Array  # [*obs], as that player sees the game
@@ -27,8 +27,8 @@ class PgxState(Protocol):
     rewards: Array  # [2] float32, of the last move, by seat ([1] in a single-player game)
     terminated: Array  # [] bool, the rules ended the game
     truncated: Array  # [] bool, a time limit ended it
-    _x: Any  # what else the rules keep, in most of pgx's own games
-    replace: Callable[..., Any]  # (field=value, ...) -> a changed copy, likewise; `games.states.with_fields` is for all
+    _x: Any  # the rest of the rules' state, in most of pgx's own games
+    replace: Callable[..., Any]  # (field=value, ...) -> a changed copy, in most; `games.states.with_fields` is for all
 
 
 if TYPE_CHECKING:
@@ -40,19 +40,19 @@ else:
 class Transition(NamedTuple):
     """One move of one game, as the player who moved saw it; leading axes [T, B, ...], [C, B, ...] or [N, L, ...]."""
 
-    observation: Array  # [*obs] bool (float32 where the game has counts), what the player to move sees
+    observation: Array  # [*obs] bool (float32 if the game shows counts), what the player to move sees
     legal_action_mask: Array  # [A] bool, True = legal
     action: Array  # [] int32
     reward: Array  # [] float32, after `action`, for the player who moved
     discount: Array  # [] float32, 0 if `action` ended the game, else +gamma or -gamma
-    is_last: Array  # [] bool, the next frame belongs to another episode; with a discount that is not 0 a time limit
-    search_policy: Array  # [A] float32, pi: what search improved the prior to
-    search_value: Array  # [] float32, nu: search's value of the position for the player to move
-    explored: Array  # [] bool, True where `action` was drawn at random instead of chosen by search
+    is_last: Array  # [] bool, the last frame of an episode; if its discount is not 0, a time limit ended it
+    search_policy: Array  # [A] float32, pi: the policy that search improved
+    search_value: Array  # [] float32, nu: the search's value of the position, for the player to move
+    explored: Array  # [] bool, True if `action` was drawn at random instead of chosen by search
     in_full: Array | None = None  # [] bool, False after a cheap search, whose policy is not learned; None: all full
-    state: EnvState | None = None  # the game's state before the move; None unless Reanalyze has the ground-truth model
+    state: EnvState | None = None  # before the move; None unless Reanalyze searches with the ground-truth model
     outcome: Array | None = None  # [] int32, `Step.outcome`; None in a game without listed chance
-    search_age: Array | None = None  # [] int32, iterations since that search; None unless Reanalyze writes back to it
+    search_age: Array | None = None  # [] int32, iterations since that search; None without Reanalyze
 
 
 class NetworkOutput(NamedTuple):
@@ -63,13 +63,13 @@ class NetworkOutput(NamedTuple):
     value_logits: Array  # [S] (or [1]), for the player to move here
     policy_logits: Array  # [A], unmasked
     extras: dict[str, Array] = {}  # further heads by name, your own or ours:
-    #   legal_logits [A], above 0 where a move is thought legal
+    #   legal_logits [A], above 0 if a move is predicted to be legal
     #   discount_logits [3], of the move that led here: its discount is -gamma, 0, +gamma
-    #   chance_logits [C], at an afterstate: what chance does next
+    #   chance_logits [C], at an afterstate: the code of what chance does next
 
 
 class Model(NamedTuple):
-    """A model as pure functions over `params`; batch-first everywhere, as mctx wants it."""
+    """A model as pure functions over `params`; batch-first everywhere, as mctx expects."""
 
     init: Callable[[Array], Params]  # key -> params
     initial_inference: Callable[[Params, Array], NetworkOutput]  # (params, observation [N, *obs]) -> f(h(o))
@@ -77,14 +77,14 @@ class Model(NamedTuple):
     reconstruct: Callable[[Params, Array], Array]  # (params, embedding) -> logits of the observation [N, *obs]
     to_scalar: Callable[[Array], Array]  # value or reward logits [..., S] -> expected scalar [...]
     scalar_loss: Callable[[Array, Array], Array]  # (logits [..., S], target [...]) -> loss [...]
-    layer_bytes: int | None = None  # of a tower: one layer's activations of one position, in float32; else None
+    layer_bytes: int | None = None  # of a convolutional network's layer: its float32 activations for a position
     project: Callable[[Params, Array], Array] | None = None  # (params, embedding) -> [N, D], to compare embeddings by
     predict_projection: Callable[[Params, Array], Array] | None = None  # (params, projection [N, D]) -> [N, D]
-    bound: float | None = None  # returns, and so rewards and values, lie in [-bound, bound]; None: that is not known
+    bound: float | None = None  # returns, and so rewards and values, lie in [-bound, bound]; None: not known
     num_codes: int = 0  # C; with chance `recurrent_inference` takes an action or, from an afterstate, A + code
-    encode_chance: Callable[..., Array] | None = None  # params, observation, next one -> logits of its code [N, C]
-    follow_code: Callable[..., NetworkOutput] | None = None  # params, embedding, one-hot code [N, C]; passes a gradient
-    rounds_embeddings: bool = False  # a move starts from the rounded embedding, which no gradient passes
+    encode_chance: Callable[..., Array] | None = None  # params, observation, the next one -> logits of the code [N, C]
+    follow_code: Callable[..., NetworkOutput] | None = None  # params, embedding, one-hot code [N, C], with its gradient
+    rounds_embeddings: bool = False  # the dynamics round their input embedding, so no gradient passes
 
 
 class Symmetries(NamedTuple):
@@ -97,7 +97,7 @@ class Symmetries(NamedTuple):
     observation_permutation: Array  # [G, O] int32
     observation_flip: Array  # [G, O] bool, True where a bool plane is negated (the plane of the colour to move)
     action_permutation: Array  # [G, A] int32
-    outcome_permutation: Array | None = None  # [G, C] int32, what `Step.outcome` becomes; None: that is not known
+    outcome_permutation: Array | None = None  # [G, C] int32, what `Step.outcome` becomes; None: not known
 
 
 class Board(NamedTuple):
@@ -113,31 +113,31 @@ class Step(NamedTuple):
 
     state: EnvState
     reward: Array  # [] float32, for the player who moved
-    discount: Array  # [] float32, signed; 0 where the rules ended the game
-    is_last: Array  # [] bool, the episode is over: by the rules, or by a time limit, which leaves the discount as it is
-    outcome: Array | None = None  # [] int32, what chance did then, -1 for nothing; None in a game without listed chance
+    discount: Array  # [] float32, signed; 0 if the rules ended the game
+    is_last: Array  # [] bool, the episode is over, by the rules or by a time limit, which leaves the discount unchanged
+    outcome: Array | None = None  # [] int32, what chance did, -1 for nothing; None in a game without listed chance
 
 
 class Afterstate(NamedTuple):
-    """The result of a move before chance has acted: an afterstate, or where chance has no part the next position."""
+    """The result of a move before chance acts: an afterstate, or the next position if chance has no part in it."""
 
     state: EnvState
-    reward: Array  # [] float32, that the move alone earns, for the player who moved
-    discount: Array  # [] float32: 1 before chance acts, whose edge carries sign and gamma; else as in `Step`
-    is_last: Array  # [] bool, as in `Step`; False before chance acts
-    awaits_chance: Array  # [] bool, False where the next position follows at once
+    reward: Array  # [] float32, of the move itself, for the player who moved
+    discount: Array  # [] float32: 1 if chance acts next, whose `Step` has sign and gamma; else as in `Step`
+    is_last: Array  # [] bool, as in `Step`; False if chance acts next
+    awaits_chance: Array  # [] bool, True if chance acts next
 
 
 class Chance(NamedTuple):
-    """The chance of a game whose rules can list its C outcomes (Antonoglou et al. 2022, section 3).
+    """The chance of a game whose rules list its C outcomes (Antonoglou et al. 2022, section 3).
 
-    All three are total: they may be asked about any state, action and outcome, and then no leaf is NaN.
+    All three functions are total: they accept any state, action and outcome, and return no NaN.
     """
 
     num_outcomes: int  # C
-    move: Callable[[EnvState, Array], Afterstate]  # (state, action) -> what follows, before chance acts
+    move: Callable[[EnvState, Array], Afterstate]  # (state, action) -> the result before chance acts
     probabilities: Callable[[EnvState], Array]  # state of an afterstate -> [C] float32, which sum to 1
-    resolve: Callable[[EnvState, Array], Step]  # (state of an afterstate, outcome) -> reward for who moved, discount
+    resolve: Callable[[EnvState, Array], Step]  # (state of an afterstate, outcome) -> what chance adds to the move
 
 
 class SearchRoots(NamedTuple):
@@ -145,27 +145,27 @@ class SearchRoots(NamedTuple):
 
     observation: Array  # [B, *obs], each as the player to move sees it
     legal_action_mask: Array  # [B, A] bool
-    state: EnvState | None  # leaves [B, ...]; None where only a model will look
+    state: EnvState | None  # leaves [B, ...]; None if only a learned model searches
 
 
 class Environment(NamedTuple):
     """A game as pure functions of one state; callers `vmap` them.
 
-    Moving an episode on that is over must not fail (searches do so, and throw the result away).
+    `move` must accept the state of a finished episode, because searches make moves there too and ignore the results.
     """
 
     name: str
     init: Callable[[Array], EnvState]  # key -> a fresh game
-    move: Callable[..., Step]  # (state, action, key); the key is what chance draws from
+    move: Callable[..., Step]  # (state, action, key); the key samples chance
     observe: Callable[[EnvState], Array]  # state -> what the player to move sees [*obs]
     legal: Callable[[EnvState], Array]  # state -> [A] bool, True = legal
     num_actions: int
     observation_shape: tuple[int, ...]
     num_players: int
-    discount: float | None  # signed, between two moves: -gamma where players alternate; None: no constant is right
+    discount: float | None  # signed, between two moves: -gamma if the players alternate; None: not constant
     board: Board | None = None
-    chance: Chance | None = None  # None: the rules have none, or cannot list its outcomes; `move` may draw them still
-    game: Any = None  # how people see it, a `games.game.Game`; None: what the catalogue says of the name, or plainly
+    chance: Chance | None = None  # None: no chance, or outcomes that are not listed and that `move` samples
+    game: Any = None  # its notation for people, a `games.game.Game`; None: the catalogue's for the name, or a plain one
 
     def roots(self, states: EnvState) -> SearchRoots:
         """The positions of B games (leaves [B, ...])."""
@@ -177,7 +177,7 @@ class QTransform(NamedTuple):
 
     value_scale: float
     maxvisit_init: float
-    rescale_values: bool  # to [0, 1] first, as mctx; so an untrained value's noise becomes large logits
+    rescale_values: bool  # to [0, 1] first, as in mctx; an untrained value's noise then becomes large logits
 
 
 class SearchOutput(NamedTuple):
@@ -191,7 +191,7 @@ class SearchOutput(NamedTuple):
 
 
 SearchFn = Callable[[Params, Array, SearchRoots], SearchOutput]
-"""(params, key, B positions) -> SearchOutput. `key` draws the search's noise, and what chance does inside its trees."""
+"""(params, key, B positions) -> SearchOutput. `key` samples the search's noise, and chance inside its trees."""
 
 
 class Targets(NamedTuple):
@@ -202,20 +202,20 @@ class Targets(NamedTuple):
     policy: Array  # [N, K+1, A]
     policy_mask: Array  # [N, K+1] float32, 0 past the end and after a cheap search; else 1 (or `weigh_policies`)
     alive: Array  # [N, K+1] float32, 0 past the end
-    mask: Array  # [N, K+1] float32, 0 past a time limit: what would have come then is not known
+    mask: Array  # [N, K+1] float32, 0 past a time limit, where nothing is known
     discount: Array  # [N, K] float32, signed, of each move; 0 past the end
-    extras: dict[str, Array] = {}  # targets of further heads by name, [N, ...] each; no symmetry turns them
+    extras: dict[str, Array] = {}  # targets of further heads by name, [N, ...] each; symmetries leave them unchanged
 
 
 class Batch(NamedTuple):
-    """N windows as a gradient step reads them; F = 1, or K + 1 where a loss reads all frames (`losses.Term`)."""
+    """N windows as a gradient step reads them; F = 1, or K + 1 if a loss reads all frames (`losses.Term`)."""
 
     observation: Array  # [N, F, *obs]
     legal_action_mask: Array  # [N, F, A]
     actions: Array  # [N, K], to unroll
     targets: Targets
-    weight: Array  # [N] float32, of each window in every loss; 1 where all are sampled alike
-    extras: dict[str, Array] = {}  # with chance `codes` [N, K] int32, of what it did; random where that is not known
+    weight: Array  # [N] float32, of each window in every loss; 1 without priorities
+    extras: dict[str, Array] = {}  # with chance `codes` [N, K] int32 of what it did, random if not known
 
 
 class Sample(NamedTuple):
@@ -223,7 +223,7 @@ class Sample(NamedTuple):
 
     slot: Array  # int32
     game: Array  # int32
-    weight: Array  # float32, against the bias of a sample that prefers some windows; 1 where all are sampled alike
+    weight: Array  # float32, importance weights against the bias of priorities; 1 without priorities
 
 
 class WriteBack(NamedTuple):
@@ -238,35 +238,35 @@ class WriteBack(NamedTuple):
 class Unrolled(NamedTuple):
     """The model's outputs for N windows: for their first position, and after each of K imagined moves.
 
-    Leaves [N, K+1, ...]. What is said of a move stands, as in `NetworkOutput`, at the position that the move led to; at
-    index 0 it means nothing.
+    Leaves [N, K+1, ...]. As in `NetworkOutput`, what is predicted of a move stands at the position that the move led
+    to, so it means nothing at index 0.
     """
 
     embedding: Array  # [N, K+1, *e]
     reward_logits: Array  # [N, K+1, S], of moves
     value_logits: Array  # [N, K+1, S]
     policy_logits: Array  # [N, K+1, A]
-    extras: dict[str, Array] = {}  # `NetworkOutput.extras`; of chance [N, K, ...], for each move:
-    #   chance_logits and afterstate_value_logits, of its afterstate; code_probabilities, where a code is found
-    params: Params = None  # and the model itself, for losses that read more off the embeddings
+    extras: dict[str, Array] = {}  # `NetworkOutput.extras`; with chance also [N, K, ...], for each move:
+    #   chance_logits and afterstate_value_logits, of its afterstate; code_probabilities, of an encoder
+    params: Params = None  # and the model itself, for losses that compute more from the embeddings
     model: Any = None
 
 
 class ReplayState(NamedTuple):
-    """A time-major buffer: frame t of game b lies at [t mod C, b], so a slot's successor in time is the next one."""
+    """A time-major buffer: frame t of game b lies at [t mod C, b], so the next slot holds the next frame."""
 
-    transitions: Transition  # leaves [C, B, ...], as `replay.pack` has them
+    transitions: Transition  # leaves [C, B, ...], packed by `replay.pack`
     insert_index: Array  # [] int32, the slot that the next frame is written to
     num_stored: Array  # [] int32, frames stored, at most C
-    priority: Array | None = None  # [C, B] float32, how much a window that starts there has to teach; None: all alike
+    priority: Array | None = None  # [C, B] float32, of a window that starts there; None: without priorities
 
 
 class ActorState(NamedTuple):
     """The games in progress."""
 
     env_state: EnvState  # leaves [B, ...]
-    num_moves: Array  # [B] int32, moves made in each of them
-    return_so_far: Array | None = None  # [B] float32, sum of each one's rewards; None in two-player games
+    num_moves: Array  # [B] int32, moves made in each game
+    return_so_far: Array | None = None  # [B] float32, the sum of each game's rewards; None in two-player games
 
 
 class LearnerState(NamedTuple):
@@ -274,18 +274,18 @@ class LearnerState(NamedTuple):
 
     params: Params
     optimiser_state: Any  # in float16 with the scale of the loss
-    num_updates: Array  # [] int32, steps skipped for an overflow in float16 included
-    target_params: Params | None = None  # the target network, which follows slowly; None without one
+    num_updates: Array  # [] int32, including steps that float16 skipped for an overflow
+    target_params: Params | None = None  # of the target network; None without one
 
 
 class TrainState(NamedTuple):
-    """The whole run, and all that a checkpoint holds."""
+    """The state of a run: all that a checkpoint holds."""
 
     actor: ActorState
     learner: LearnerState
     replay: ReplayState
     iteration: Array  # [] int32
-    seed_key: Array  # [] typed PRNG key; iteration i draws from fold_in(seed_key, i)
+    seed_key: Array  # [] typed PRNG key; the keys of iteration i come from fold_in(seed_key, i)
 
 
 Metrics = dict[str, Array]  # scalars by name, grouped by a prefix and a slash: `train/...`, `selfplay/...`

@@ -1,7 +1,7 @@
 """The algorithm as one record, and the one place that reads hyperparameters to make it.
 
-`record` is what `training` reads; `making.make` puts together what `playing` (game, network, search, self-play) and
-`learning` (samples, targets, losses, updates) make of a config.
+`training` reads the `record`. `making.make` assembles it from the parts that `playing` (game, network, search,
+self-play) and `learning` (samples, targets, losses, updates) build from a config.
 """
 
 from muzero_jax.algorithm.making import Build, make

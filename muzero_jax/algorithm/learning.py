@@ -1,4 +1,4 @@
-"""The parts of learning: windows, Reanalyze, targets, losses, the optimiser."""
+"""Builds the stages of learning from a config: windows, Reanalyze, targets, losses, the optimiser."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -27,20 +27,19 @@ from muzero_jax.types import (
 
 
 class Forms(NamedTuple):
-    """The forms in which a kind of device computes fastest what can be computed in several.
+    """The fastest of several equivalent ways to compute, for a kind of device; results agree up to rounding.
 
-    They agree but for rounding. What a layer or an array operation decides for itself stands in `ops`; the search
-    engine is a setting, which `presets` chooses.
+    Layers and array operations choose theirs in `ops`. The search engine is a setting, which `presets` chooses.
     """
 
     searchsorted: Literal["scan", "scan_unrolled"]  # `jnp.searchsorted`'s method, where windows are sampled
-    written_out: bool  # returns without a loop: one kernel. On a CPU a loop is as fast, and compiled sooner
-    abreast: Literal["always", "dense", "never"]  # which networks imagine a window's moves at once
+    written_out: bool  # returns as one kernel, without a loop. On a CPU a loop is as fast, and compiles sooner
+    abreast: Literal["always", "dense", "never"]  # which networks imagine a window's moves all at once
 
 
 FORMS = {
     "CPU": Forms("scan", written_out=False, abreast="never"),
-    # These two are busy with larger Hex anyway, and imagining abreast costs a tenth more there.
+    # Larger Hex, whose networks are not dense, keeps these two busy anyway, and abreast costs a tenth more work.
     "TPU": Forms("scan_unrolled", written_out=True, abreast="dense"),
     "small GPU": Forms("scan_unrolled", written_out=True, abreast="dense"),
     "large GPU": Forms("scan_unrolled", written_out=True, abreast="always"),
@@ -53,7 +52,7 @@ def forms() -> Forms:
 
 
 def build_sample(config: Config) -> Callable[[Array, ReplayState], Sample]:
-    """Samples the windows of all batches of an iteration: by priority, or all alike."""
+    """Samples the windows of all batches of an iteration, with or without priorities."""
     buffer = config.replay
     prioritised = partial(
         priorities.sample, priority_exponent=buffer.priority_exponent, importance_exponent=buffer.importance_exponent
@@ -67,13 +66,13 @@ def build_sample(config: Config) -> Callable[[Array, ReplayState], Sample]:
             replay.start_weights,
             window_length=config.window_length,
             unroll_steps=config.unroll_steps,
-            end_weight=buffer.end_weight if config.unroll_steps else 1,  # for rewards, which are not learned then
+            end_weight=buffer.end_weight if config.unroll_steps else 1,  # ends teach rewards, which need an unroll
         ),
     )
 
 
 def build_gather(config: Config, environment: Environment):
-    """Reads windows: of their observations as many as something reads."""
+    """Reads windows, with only as many of their observations as a later stage reads."""
 
     def gather(buffer: ReplayState, sample: Sample, *, model: Model, terms: Sequence[Term]) -> Transition:
         return replay.gather(
@@ -88,19 +87,19 @@ def build_gather(config: Config, environment: Environment):
 
 
 def observation_length(config: Config, model: Model, terms: Sequence[Term]) -> int:
-    """How many frames of a window must bring their observation: those that the losses read, and Reanalyze."""
+    """How many of a window's observations the losses or Reanalyze read."""
     frames = batch_frames(config, model, terms)
     return max(frames, reanalyzed_frames(config)) if config.reanalyze_fraction else frames
 
 
 def batch_frames(config: Config, model: Model, terms: Sequence[Term]) -> int:
-    """How many frames of a window the losses read: 1, or K + 1 if one of them does, or the encoder of chance."""
+    """How many frames of a window the losses read: 1, or K + 1 if a loss or the encoder of chance reads them all."""
     reads_all = model.encode_chance or any(term.frames == "all" for term in terms)
     return config.unroll_steps + 1 if reads_all else 1
 
 
 def reanalyzed_frames(config: Config) -> int:
-    """How many frames of a window Reanalyze searches: those that are learned from, and with short returns the others.
+    """How many frames of a window Reanalyze searches: the K + 1 that are learned, or all of them if returns are short.
 
     With long returns hardly any target bootstraps from the rest, and other windows refresh most of it anyway.
     """
@@ -117,13 +116,13 @@ def build_reanalyze(config: Config):
 
 
 def build_write_back(config: Config):
-    """What the replay buffer stores of an update's windows, and its metrics."""
+    """Finds what the replay buffer stores of an update's windows, and its metrics."""
     share, kinds = config.reanalyze_fraction, []
     if share:
         kinds.append(partial(reanalyze.fresh_targets, share=share, num_frames=reanalyzed_frames(config)))
     if config.replay.priority_exponent:
         stops = partial(targets.stops, stop_at_exploration=config.targets.stop_at_exploration)
-        returns = build_returns(config, unroll_steps=0)  # whatever the value learns from
+        returns = build_returns(config, unroll_steps=0)  # even if values also learn from the search's
         kinds.append(partial(priorities.updated, make_targets=returns, stops=stops))
 
     def write_back(*update: Any) -> tuple[tuple[WriteBack, ...], Metrics]:
@@ -134,14 +133,14 @@ def build_write_back(config: Config):
 
 
 def build_targets(config: Config) -> Callable[[Transition, Array], Targets]:
-    """Makes the targets of K + 1 predictions of each window; the same ones throughout the run."""
+    """Makes the targets of K + 1 predictions of each window, in the same way throughout the run."""
     make = build_returns(config, unroll_steps=config.unroll_steps)
     own_weight = config.targets.search_value_weight
     return lambda window, progress: make(window, search_value_weight=own_weight)
 
 
 def build_returns(config: Config, *, unroll_steps: int) -> Callable[..., Targets]:
-    """Makes targets whose values are returns alone."""
+    """Makes targets whose values are pure returns, without a share of the search's value."""
     wanted = config.targets
     return partial(
         targets.make,
@@ -156,7 +155,7 @@ def build_returns(config: Config, *, unroll_steps: int) -> Callable[..., Targets
 def build_make_batch(config: Config, model: Model):
     """Makes the batch of an update: (windows, targets, weights, key) -> the batch."""
     sample_codes = None
-    if model.num_codes and config.model != "rules":  # outcomes where they are known, else random for the encoder
+    if model.num_codes and config.model != "rules":  # known outcomes, or random codes beside an encoder's
         sample_codes = partial(chance.sample_codes, num_codes=model.num_codes, known=not model.encode_chance)
 
     def make_batch(window: Transition, wanted: Targets, weight: Array, key: Array, *, terms: Sequence[Term]) -> Batch:
@@ -174,12 +173,12 @@ def build_make_batch(config: Config, model: Model):
 
 
 def build_augment(config: Config, environment: Environment):
-    """Turns windows by a random symmetry of the game's board; or leaves them."""
+    """Applies a random symmetry of the game's board to each window, or none."""
     if environment.board is None or not config.replay.symmetries:
         return lambda batch, key: batch
     found = environment.board.symmetries
     if config.model != "learned_outcomes":
-        found = found._replace(outcome_permutation=None)  # codes that an encoder finds are no outcomes
+        found = found._replace(outcome_permutation=None)  # codes that an encoder finds are not outcomes
     elif found.outcome_permutation is None and found.action_permutation.shape[0] > 1:
         raise ValueError(
             f"{environment.name} does not say what its symmetries do to the outcomes of chance, which --model "
@@ -189,7 +188,7 @@ def build_augment(config: Config, environment: Environment):
 
 
 def follow_of(config: Config) -> learner.Follow | None:
-    """How the target network follows; None without one."""
+    """The rule by which the target network follows; None without a target network."""
     optimiser = config.optimiser
     if optimiser.target_period:
         return partial(learner.copied, period=optimiser.target_period)
@@ -226,13 +225,13 @@ def build_update(config: Config, model: Model):
 
 
 def imagines_abreast(config: Config) -> bool:
-    """Whether the moves of a window are imagined at once, where that is possible and pays (`forms`)."""
+    """Whether networks that can imagine a window's moves all at once do so, because that is faster (`forms`)."""
     pays, is_dense = forms().abreast, config.network.kind != "fully_convolutional"
     return not config.optimiser.checkpoint_unroll and (pays == "always" or (pays == "dense" and is_dense))
 
 
 def build_terms(config: Config, environment: Environment, model: Model) -> tuple[Term, ...]:
-    """The losses with their weights; with the ground-truth model value and policy alone, since nothing is unrolled."""
+    """The losses with their weights; with the ground-truth model only value and policy, because nothing is unrolled."""
     given = config.optimiser
     weights = {"value": given.value_weight, "policy": given.policy_weight}
     if config.model != "rules":
@@ -251,7 +250,7 @@ def build_terms(config: Config, environment: Environment, model: Model) -> tuple
 
 
 def micro_batch(config: Config, model: Model, batch_size: int) -> int:
-    """How many of a device's `batch_size` windows the gradient is computed of at once."""
+    """How many of a device's `batch_size` windows one gradient computation takes at once."""
     micro_batch_size = config.optimiser.micro_batch_size
     if micro_batch_size:
         return micro_batches.size(batch_size, largest=micro_batch_size)

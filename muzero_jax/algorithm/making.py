@@ -13,7 +13,7 @@ from muzero_jax.storage.config import IN_PYTHON, Config
 from muzero_jax.types import Environment, Model
 
 Build = Callable[[Config], Algorithm]
-"""`make`, or what a program gives instead."""
+"""`make`, or a program's own function instead."""
 
 
 def make(config: Config, environment: Environment | None = None, model: Model | None = None) -> Algorithm:
@@ -21,10 +21,10 @@ def make(config: Config, environment: Environment | None = None, model: Model | 
 
     Args:
       environment, model: your own, instead of those that the config names. The configured networks predict rewards and
-        values within `network.support_range` (1 by default) and clip others. So raise it, or scale your game's rewards,
-        or bring a model with another support.
+        values within `network.support_range` (1 by default) and clip others, so raise it, scale your game's rewards, or
+        bring a model with another support.
 
-    Raises ValueError in one sentence if the config names what cannot be built, or the user's file makes no algorithm.
+    Raises ValueError if the config names something that cannot be built, or the user's file makes no algorithm.
     """
     environment = environment or playing.build_environment(config)
     algorithm = _configured(config, environment, model or playing.build_model(config, environment))

@@ -1,4 +1,4 @@
-"""The game and the network that a config names, and the searches: with noise or without, in full or cheap."""
+"""Builds the game, the network and the searches that a config names: with noise or without, full or cheap."""
 
 import inspect
 from functools import partial
@@ -29,7 +29,7 @@ GUMBEL_SEARCHES = {
 PUCT_SEARCHES = {"own": policies.puct_search, "mctx": mctx_reference.puct_search}
 """By `--search.engine`."""
 MOST_IN_PASSES = 256
-"""Simulations of a search in passes, whose work grows with their square; larger ones are made one after another."""
+"""The most simulations of a search in passes, whose work grows with their square; beyond it `own` searches."""
 
 
 def build_environment(config: Config) -> Environment:
@@ -78,7 +78,7 @@ def wanted_abilities(config: Config, environment: Environment) -> Abilities:
 def chance_codes(config: Config, environment: Environment) -> int:
     """C, how many codes of chance the learned model has; 0 for plain MuZero.
 
-    Raises ValueError in one sentence if chance outcomes are to be known that the game does not list.
+    Raises ValueError if the config wants known chance outcomes and the game lists none.
     """
     chance = environment.chance
     if config.model == "learned_outcomes":
@@ -95,14 +95,14 @@ def chance_codes(config: Config, environment: Environment) -> int:
 
 
 def predicts_discount(config: Config, environment: Environment) -> bool:
-    """Whether the dynamics say whose turn is next: if asked to, and where no constant discount is right."""
+    """Whether the dynamics predict the signed discount: if the config says so, or if the game's is not constant."""
     return config.model != "rules" and (config.network.predict_discount or environment.discount is None)
 
 
 def gamma(environment: Environment) -> float:
-    """|discount| of the moves that end no game, of which a model predicts the sign alone.
+    """|discount| of the moves that end no game, of which a model predicts only the sign.
 
-    Where no constant discount is right, random games show it. Raises ValueError in one sentence if it varies.
+    If the game gives no constant, it is measured in random games. Raises ValueError if it varies.
     """
     if environment.discount is not None:
         return abs(environment.discount)
@@ -119,20 +119,20 @@ def gamma(environment: Environment) -> float:
 def make_simulator(config: Config, environment: Environment, model: Model) -> Simulator:
     """The model that a search plans with: the learned one, or with `--model rules` the ground-truth model.
 
-    Where a game's returns have a known range, no value in the tree leaves it.
+    In two-player games no value in its tree leaves the network's range (`bounded`).
     """
     made = unbounded_simulator(config, environment, model)
     return bounded(made, model.bound) if environment.num_players == 2 and model.bound else made
 
 
 def unbounded_simulator(config: Config, environment: Environment, model: Model) -> Simulator:
-    """`make_simulator` without that range."""
+    """`make_simulator` without `bounded`."""
     model = micro_batches.for_inference(model)
     if config.model == "rules":
         return ground_truth_model(environment, model)
     make, predicted = learned_model, predicts_discount(config, environment)
     discount = gamma(environment) if predicted else environment.discount
-    assert discount is not None  # where no constant is right it is predicted
+    assert discount is not None  # if it is not constant it is predicted
     if model.num_codes:
         make = partial(learned_chance_model, num_actions=environment.num_actions, num_outcomes=model.num_codes)
     return make(
@@ -146,12 +146,12 @@ def unbounded_simulator(config: Config, environment: Environment, model: Model) 
 def make_search(
     config: Config, simulator: Simulator, num_simulations: int | None = None, noise: bool = False
 ) -> SearchFn:
-    """The configured search; without `noise` it is deterministic and greedy, as evaluation and play want it.
+    """The configured search; without `noise` it is deterministic and greedy, as in evaluation and play.
 
     Args:
-      num_simulations: None: self-play's, where noise may also go with a cheap search for a share of the moves.
+      num_simulations: None: self-play's, which with noise may mix full and cheap searches (`playout_cap`).
 
-    Raises ValueError with `--search.engine mctx` in a game whose model has chance nodes.
+    Raises ValueError for `--search.engine mctx` in a game whose model has chance nodes.
     """
     play = config.self_play
     if noise and num_simulations is None and play.full_search_share < 1.0:
@@ -164,7 +164,7 @@ def make_search(
 def _search(config: Config, simulator: Simulator, num_simulations: int, *, noise: bool) -> SearchFn:
     search = config.search
     if search.engine == "mctx" and simulator.num_outcomes is not None:
-        raise ValueError("use --search.engine own: mctx cannot plan with the chance of this game")
+        raise ValueError("use --search.engine own: mctx has no chance nodes, which the model of this game needs")
     is_in_turn = search.policy == "puct" or num_simulations > MOST_IN_PASSES or simulator.passes_afterstates
     engine = "own" if search.engine == "passes" and is_in_turn else search.engine
     if search.policy == "gumbel":
@@ -188,6 +188,6 @@ def _search(config: Config, simulator: Simulator, num_simulations: int, *, noise
 
 
 def num_considered(config: Config, num_simulations: int) -> int:
-    """How many root actions Gumbel's search considers: it grows as the root of the budget above self-play's."""
+    """How many root actions Gumbel's search considers; grows with the square root of the budget above self-play's."""
     ratio = max(1.0, num_simulations / config.search.num_simulations)
     return round(config.search.max_num_considered_actions * ratio**0.5)

@@ -1,8 +1,8 @@
 """MuZero as one record: the game, the network, and the stages of an iteration in their order.
 
-A variant is mostly one `_replace`, in a file for `train.py --algorithm FILE` (docs/your-own-algorithm.md) or in a
-program of your own. What a stage needs of the record it is given by `training` when it is called, so that `_replace`
-reaches everything that reads the field.
+A variant is usually one `_replace`, in a file for `train.py --algorithm FILE` (docs/your-own-algorithm.md) or in a
+program of your own. `training` passes each stage the other fields that it needs, so a replaced field reaches every
+stage that reads it.
 """
 
 from collections.abc import Callable
@@ -33,8 +33,8 @@ from muzero_jax.types import (
 class Algorithm(NamedTuple):
     """The choices of an algorithm, as pure functions that JAX compiles into the run's one program.
 
-    Shapes are those of one device's share, but the `init` functions make the whole of what devices share. The letters
-    are `types`'. `progress` [] is the share of the run's budget that is spent, from 0 to 1.
+    Shapes are those of one device's share, except that the `init` functions make the state of all devices. Letters are
+    those of `types`. `progress` [] is the share of the run's budget that is spent, from 0 to 1.
     """
 
     environment: Environment
@@ -48,40 +48,40 @@ class Algorithm(NamedTuple):
     init_replay: Callable[[Transition], ReplayState]
     """one transition's shapes -> an empty buffer"""
     make_simulator: Callable[[Environment, Model], Simulator]
-    """what a search plans with: the learned model, or the ground-truth model"""
+    """(game, network) -> the model that a search plans with: the learned one, or the ground-truth model"""
     make_search: Callable[[Simulator, int | None, bool], SearchFn]
-    """(simulator, number of simulations, or None for self-play's, with noise or without) -> a search: with noise that
-    of self-play, and without it that of Reanalyze, evaluation and play"""
+    """(simulator, number of simulations or None for self-play's, whether with noise) -> a search. Self-play's has
+    noise, those of Reanalyze, evaluation and play have none"""
     choose: Choose
-    """which move self-play makes after a search, and whether that was drawn at random"""
+    """the move that self-play makes after a search, and whether it was drawn at random"""
     rollout: Callable[..., tuple[ActorState, Transition]]
     """(params, actor, key, environment=, search=, choose=) -> T moves of B games, leaves [T, B, ...]"""
     min_frames: int
-    """of each game in the buffer before the first update"""
+    """frames of each game in the buffer before the first update"""
     sample: Callable[[Array, ReplayState], Sample]
     """(key, buffer) -> where the windows of U batches start, leaves [U, N]"""
     gather: Callable[..., Transition]
     """(buffer, N starts, model=, terms=) -> the windows, leaves [N, L, ...]"""
     reanalyze: Callable[..., tuple[Transition, Metrics]]
-    """(learner, windows, key, search=) -> the windows with fresh policies and values, or as they are"""
+    """(learner, windows, key, search=) -> the windows with fresh policies and values, or unchanged; and metrics"""
     make_targets: Callable[[Transition, Array], Targets]
-    """(windows [N, L, ...], progress) -> the targets of K + 1 predictions; past a game's end they are masked"""
+    """(windows [N, L, ...], progress) -> the targets of K + 1 predictions"""
     make_batch: Callable[..., Batch]
-    """(windows, their targets, weights [N], key, terms=) -> what a gradient step reads"""
+    """(windows, their targets, weights [N], key, terms=) -> the batch that a gradient step reads"""
     augment: Callable[[Batch, Array], Batch]
-    """(batch, key) -> each window turned by a symmetry of the game, if there are any"""
+    """(batch, key) -> the batch with a symmetry of the game applied to each window, if there are any"""
     terms: tuple[Term, ...]
     """the losses, with their weights"""
     loss: Callable[..., tuple[Array, Metrics]]
     """(params, batch, model=, terms=) -> the weighted sum of the losses over the unrolled model"""
     optimiser: optax.GradientTransformation
-    """its `update` is given `learning_rate` too, which one that knows its own rate may ignore"""
+    """its `update` also receives `learning_rate`, which an optimiser with its own rate may ignore"""
     update: Callable[..., tuple[LearnerState, Metrics]]
     """(learner, batch, progress, loss=, optimiser=) -> the learner after one update, and its metrics. By default a
-    gradient step on `loss`: (params, batch) -> the sum of the terms, and a metric for each. The batch is a device's
-    share, so a rule of your own averages gradients and metrics by `jax.lax.pmean(..., devices.AXIS)`"""
+    gradient step on `loss`, here (params, batch) -> the sum of the terms, and a metric for each. The batch is one
+    device's share, so your own rule must average gradients and metrics by `jax.lax.pmean(..., devices.AXIS)`"""
     write_back: Callable[[Sample, Transition, Batch], tuple[tuple[WriteBack, ...], Metrics]]
-    """what to write back into the replay buffer of an update's windows: priorities, fresh targets of Reanalyze"""
+    """what an update writes back into the replay buffer: priorities, fresh targets of Reanalyze; and metrics"""
 
     def search(self, num_simulations: int | None = None, *, noise: bool = False) -> SearchFn:
         """The search with the record's own game and network; by default with self-play's number of simulations."""

@@ -1,12 +1,12 @@
 """Codes of what chance did, and the losses that they add to MuZero's (Antonoglou et al. 2022, section 4).
 
-A code says what chance did after a move. Either it is the outcome that the game lists, or an encoder finds it in the
-next observation: the likeliest of C codes, as a one-hot whose gradient passes to the encoder's probabilities as if it
-were they (straight through; van den Oord et al. 2017). The afterstate predicts the code before it comes, and search
+A code says what chance did after a move. Either the game lists the outcomes and the code is one of them, or an encoder
+finds it in the next observation: the likeliest of C codes, as a one-hot whose gradient passes unchanged to the
+encoder's probabilities (straight through; van den Oord et al. 2017). The afterstate predicts the code, and search
 follows those predictions.
 
-Where a code is not known it is drawn at random, as actions are past the end of a game. The encoder does not know it
-where the next frame belongs to another game; the outcome of a game's last move is known.
+An unknown code is drawn at random, like actions past the end of a game. An encoder cannot find the code of a game's
+last move, because the next frame belongs to another game; a listed outcome is known there.
 """
 
 from typing import Any
@@ -21,11 +21,10 @@ from muzero_jax.types import Batch, Model, NetworkOutput, Params, Transition, Un
 def sample_codes(
     window: Transition, alive: Float[Array, "N K1"], key: Array, *, num_codes: int, known: bool
 ) -> Int[Array, "N K"]:
-    """The codes of K moves: the outcomes that came if they are known, else uniformly random ones.
+    """The codes of K moves: their outcomes if those are `known`, uniformly random ones otherwise and past a game's end.
 
     Args:
-      window: leaves [N, L, ...]; `outcome` is read if it is `known`. The last code stands for a move after which chance
-        had no part.
+      window: leaves [N, L, ...]; `outcome` is read if it is `known`. The last code means that chance had no part.
       alive: 0 past a game's end.
     """
     shape = alive.shape[0], alive.shape[1] - 1
@@ -38,16 +37,16 @@ def sample_codes(
 
 
 def code_mask(batch: Batch, *, encoded: bool) -> Float[Array, "N K"]:
-    """1 where what chance did is known, 0 where the code is a random one. See the module's docstring."""
+    """1 where the code of what chance did is known, 0 where it is random (see the module's docstring)."""
     alive = batch.targets.alive
     return alive[:, 1:] if encoded else alive[:, :-1]
 
 
 def encode(model: Model, params: Params, batch: Batch) -> tuple[Array, dict[str, Array]]:
-    """The codes to follow along K moves, and what a loss reads of them.
+    """The codes with which to unroll K moves, and what losses read of the encoder.
 
     Returns:
-      outcomes as numbers [N, K], and nothing more; or, with an encoder, one-hots [N, K, C], and its
+      without an encoder, outcomes as numbers [N, K] and an empty dict; with one, one-hots [N, K, C] and its
       `code_probabilities` [N, K, C].
     """
     codes = batch.extras["codes"]
@@ -70,12 +69,12 @@ def straight_through(probabilities: Float[Array, "*n C"]) -> Float[Array, "*n C"
 def follow(
     model: Model, params: Params, afterstate: NetworkOutput, code: Array
 ) -> tuple[NetworkOutput, dict[str, Array]]:
-    """The position to which a code leads, [N] as a number or [N, C] as a one-hot, from an afterstate.
+    """The position to which a code, [N] as a number or [N, C] as a one-hot, leads from an afterstate.
 
-    The gradient at its input is not halved: that is done once a move, at the input of the afterstate's dynamics.
+    The gradient is not halved at this input, but once a move: at the input of the afterstate's dynamics.
 
     Returns:
-      the position with the move's reward, and what losses read of the afterstate.
+      the position with the move's reward, and the afterstate's outputs that losses read.
     """
     if code.ndim == 1:
         num_actions = afterstate.policy_logits.shape[-1]
@@ -91,7 +90,7 @@ def follow(
 
 
 def chance_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
-    """Cross-entropy of the codes that came, a mean over the moves; the codes themselves get no gradient."""
+    """Cross-entropy of the predicted codes, a mean over the moves; the true codes get no gradient."""
     codes, is_encoded = batch.extras["codes"], "code_probabilities" in outputs.extras
     if is_encoded:
         codes = jnp.argmax(outputs.extras["code_probabilities"], axis=-1)
@@ -103,7 +102,7 @@ def chance_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
 def commitment_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
     """The squared distance of the encoder's probabilities from the one-hot that was followed, a mean over the moves.
 
-    It draws the encoder to the code that it chose, so that what flows straight through is near what was followed.
+    It pulls the probabilities to the chosen code, so that the gradient that passes straight through is nearly right.
     """
     probabilities = outputs.extras["code_probabilities"]
     one_hot = jax.nn.one_hot(jnp.argmax(probabilities, axis=-1), probabilities.shape[-1])
@@ -114,8 +113,8 @@ def commitment_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
 def afterstate_value_loss(outputs: Unrolled, batch: Batch, *, scalar_loss: Any) -> Float[Array, "N"]:
     """The loss of the afterstates' values, a mean over the moves.
 
-    A move's return is its reward and then the afterstate's value, both for the player who moved: G_t = r + V. So the
-    target of V is the signed discount times the next position's target. That holds also where no chance came.
+    A move's return is its reward plus the afterstate's value, both for the player who moved (G_t = r + V), so the
+    target of V is the signed discount times the next position's target. This also holds for moves without chance.
     """
     wanted = batch.targets.discount * batch.targets.value[:, 1:]
     errors = scalar_loss(outputs.extras["afterstate_value_logits"], wanted)

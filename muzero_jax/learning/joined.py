@@ -1,9 +1,9 @@
-"""An optimiser over a few large arrays in place of a network's many small ones.
+"""An optimiser over a few large arrays instead of a network's many small ones.
 
-A network has some hundred weights, and an optimiser computes the same of each: on a GPU that is hundreds of kernels a
-step, most of them for a few hundred numbers. So matrices and kernels of one shape become one stack, and all other
-weights one vector. Only stacks decay, and Muon takes each matrix of a stack as a whole. What is computed of a weight
-stays the same, and a norm over all of them too, but for rounding.
+A network has some hundred weight arrays, and an optimiser does the same with each: on a GPU that is hundreds of kernels
+a step, most of them for a few hundred numbers. Therefore matrices and convolution kernels of one shape are joined into
+a stack, and all other weights into one vector. Only stacks decay, and Muon treats each matrix of a stack separately. Up
+to rounding, the updates of the weights and the norm over all of them stay the same.
 """
 
 from typing import Any
@@ -41,12 +41,12 @@ def part(joined: dict[str, jax.Array], like: Any) -> Any:
 
 
 def decays(joined: dict[str, jax.Array]) -> dict[str, bool]:
-    """Which arrays of `join` are of matrices and convolution kernels."""
+    """Whether each array of `join` decays: those of matrices and convolution kernels do."""
     return {name: name != REST for name in joined}
 
 
 def over(optimiser: optax.GradientTransformation) -> optax.GradientTransformationExtraArgs:
-    """`optimiser`, whose weights, gradients and state are joined; to others it looks as before."""
+    """`optimiser` on joined weights and gradients; its `update` takes and returns ordinary trees as before."""
     inner = optax.with_extra_args_support(optimiser)
 
     def update(gradients: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:
@@ -58,7 +58,7 @@ def over(optimiser: optax.GradientTransformation) -> optax.GradientTransformatio
 
 
 def apply(params: Any, updates: Any) -> Any:
-    """`optax.apply_updates`, a sum an array of `join`: what an optimiser took apart is not joined again for it."""
+    """`optax.apply_updates`, with one sum for each array of `join` instead of one for each weight."""
     return part(jax.tree.map(jnp.add, join(params), join(updates)), params)
 
 

@@ -1,13 +1,13 @@
 """The learner: one gradient step on a batch of windows.
 
 AdamW, or another optimiser by name, after clipping by global norm, with a linear warm-up and then a constant learning
-rate, or one that falls as a cosine of the run's progress.
-Each device sees its share of the batch, and a mean over `AXIS`, which names the devices, makes the gradients one.
+rate, or one that falls as a cosine of the run's progress. Each device computes gradients for its share of the batch,
+and they are averaged over `AXIS`, which names the devices.
 
 float16 loses small gradients and overflows with large ones, so its loss is multiplied by a scale that Flax adapts
 (Micikevicius et al. 2018, arXiv 1710.03740, section 3.2): a step whose gradient overflows is skipped and halves the
-scale, on all devices alike because the *mean* gradient decides. The scale is part of the optimiser's state, and there
-only for float16: other learners compile to a program without it.
+scale, on all devices alike because the *mean* gradient decides. Only with float16 is the scale part of the optimiser's
+state; other learners compile to a program without it.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ ADAMS_STEP = 0.2
 """The root mean square of AdamW's steps, as a share of the learning rate (Liu et al. 2025, arXiv 2502.16982)."""
 
 MINIMUM_SCALE = 1.0
-"""A gradient that overflows unscaled is no rounding matter: training has diverged."""
+"""If a gradient overflows even at this scale, the cause is not float16: training has diverged."""
 
 
 class ScaledState(NamedTuple):
@@ -52,7 +52,7 @@ class ScaledState(NamedTuple):
 
 
 def make_schedule(*, learning_rate: Number, schedule: Literal["constant", "cosine"], warmup_updates: int) -> Schedule:
-    """Linear warm-up from 0, and constant, or a cosine to a tenth of the peak at the end of the run."""
+    """Linear warm-up from 0, then a constant rate, or a cosine down to a tenth of the peak at the end of the run."""
 
     def rate(progress: Array, num_updates: Array) -> Array:
         warmup = jnp.minimum(num_updates / warmup_updates, 1.0) if warmup_updates else 1.0
@@ -68,15 +68,15 @@ def make_optimiser(
     max_gradient_norm: Number,
     name: Literal["adamw", "adafactor", "muon"] = "adamw",
 ) -> optax.GradientTransformationExtraArgs:
-    """Clipping by global norm, then an optimiser of Optax with decoupled decay on matrices only: kernels and embedding
+    """Clipping by global norm, then an optimiser of Optax with decoupled decay of matrices only: kernels and embedding
     tables, not biases and LayerNorm scales.
 
-    Its `update` takes `learning_rate`. All are built with rate 1 and their steps are scaled, so none may have a state
-    that depends on the rate.
+    Its `update` takes `learning_rate`. Every optimiser is built with rate 1 and its steps are scaled, so its state must
+    not depend on the rate.
 
       adamw: Loshchilov & Hutter 2019.
-      adafactor: Shazeer & Stern 2018, without momentum, and with steps as long as Adam's in place of relative ones
-        (section 8). A matrix with two sides of at least 128 keeps one number a row and one a column.
+      adafactor: Shazeer & Stern 2018, without momentum, and with steps as long as Adam's instead of relative ones
+        (section 8). For a matrix with two sides of at least 128 it keeps one number for each row and each column.
       muon: Jordan et al. 2024, for matrices and convolution kernels, in steps as long as AdamW's (Liu et al. 2025,
         section 2.2), so that one learning rate serves both; Adam with Nesterov momentum for the rest.
     """
@@ -96,7 +96,7 @@ def make_optimiser(
         makers[name](),
         optax.GradientTransformationExtraArgs(lambda params: optax.EmptyState(), _scale_by_rate),
     )
-    if name == "adafactor":  # which two sides of an array are its largest decides what is kept of it
+    if name == "adafactor":  # its state depends on an array's two largest sides, which stacks would change
         return made
     return joined.over(made)
 
@@ -106,9 +106,9 @@ def _is_matrix(params: Params) -> Any:
 
 
 def _muon_axes(params: Params) -> Any:
-    """The axes that weights of a shape sum over and make, None where Muon is not for them.
+    """The input and output axes of weights, None for those that Muon does not update.
 
-    It is for stacks of matrices [M, C, D], and of kernels [M, H, W, C, D].
+    Muon is for stacks of matrices [M, C, D], and of kernels [M, H, W, C, D].
     """
     axes = {3: MuonDimensionNumbers(1, 2), 5: MuonDimensionNumbers((1, 2, 3), 4)}
     return jax.tree.map(lambda x: axes.get(x.ndim), params)
@@ -126,11 +126,11 @@ def init(
     scale_loss: bool = False,
     has_target: bool = False,
 ) -> LearnerState:
-    """A learner with fresh parameters and optimiser state; `key` draws the parameters.
+    """A learner with fresh parameters and optimiser state; `key` samples the parameters.
 
     Args:
-      scale_loss: the state also scales the loss, which float16 needs.
-      has_target: there is a target network too, at first the same.
+      scale_loss: the state also has a scale of the loss, which float16 needs.
+      has_target: there is also a target network, at first with the same parameters.
     """
     params = model.init(key)
     optimiser_state = optimiser.init(params)
@@ -142,18 +142,18 @@ def init(
 
 
 def copied(target: Params, params: Params, num_updates: Array, *, period: int) -> Params:
-    """The target network that is a copy of the other one, renewed every `period` updates (Mnih et al. 2015)."""
+    """A target network that copies the network every `period` updates (Mnih et al. 2015)."""
     return jax.tree.map(partial(jnp.where, num_updates % period == 0), params, target)
 
 
 def averaged(target: Params, params: Params, num_updates: Array, *, decay: float) -> Params:
-    """The target network that is an exponential moving average of the other one (Lillicrap et al. 2015)."""
+    """A target network that is an exponential moving average of the network (Lillicrap et al. 2015)."""
     del num_updates
     return optax.incremental_update(params, target, 1.0 - decay)
 
 
 def search_params(learner: LearnerState) -> Params:
-    """The weights that make targets: those of the target network, if there is one."""
+    """The weights with which Reanalyze searches: those of the target network, if there is one."""
     return learner.params if learner.target_params is None else learner.target_params
 
 
@@ -168,11 +168,11 @@ def update(
     follow: Follow | None = None,
     micro_batch: int | None = None,
 ) -> tuple[LearnerState, Metrics]:
-    """One gradient step, or none where the gradient of a scaled loss overflows; runs where `AXIS` names the devices.
+    """One gradient step, skipped if the gradient of a scaled loss overflows; runs where `AXIS` names the devices.
 
     Args:
       loss: the loss of a batch, with everything else bound.
-      follow: how the target network follows the other one, if there is one.
+      follow: the rule by which the target network follows, if there is one.
       micro_batch: how many of the N windows to compute the gradient of at once, a divisor of N; by default all. A
         scaled loss takes them all, because the whole batch's gradient decides whether it overflows.
     """
@@ -205,7 +205,7 @@ def _step(
 def _scaled_step(
     loss_of: LossOf, params: Params, state: ScaledState, batch: Batch, *, descend: Callable[..., Any]
 ) -> tuple[Params, ScaledState, Metrics]:
-    """As `_step`, of a scaled loss. A skipped step says gradient norm 0, but not where the scale can fall no lower."""
+    """As `_step`, of a scaled loss. A skipped step reports gradient norm 0, unless the scale is at its minimum."""
     scale = state.loss_scale.scale
     gradient_fn = state.loss_scale.value_and_grad(loss_of, has_aux=True, axis_name=AXIS)
     loss_scale, is_finite, (_, metrics), gradients = gradient_fn(params, batch)

@@ -1,8 +1,8 @@
 """The loss of MuZero: unroll the learned model along the actions played, then compare each head with its target.
 
-`unroll` runs the model (a module of its own); a `Loss` reads its outputs and knows no other loss; `total` weighs and
-adds them. `loss` is all of it, for any list of terms; `muzero_terms` are the usual ones. The root's losses have weight
-1 and each unrolled step 1/K (MuZero's appendix G).
+`unroll` (its own module) runs the model, each `Loss` reads the outputs independently of the others, and `total` adds
+them up with their weights. `loss` does all of it for any list of terms; `muzero_terms` are the usual ones. The root's
+losses have weight 1 and each unrolled step 1/K (MuZero's appendix G).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,12 +25,12 @@ ScalarLoss = Callable[[Array, Array], Array]
 
 
 class Term(NamedTuple):
-    """One loss in the sum of them; with weight 0 it is a metric and nothing learns from it."""
+    """One loss of the weighted sum; with weight 0 it is only a metric."""
 
     name: str
     loss: Loss
     weight: float
-    frames: Literal["root", "all"] = "root"  # whose observations and legal moves it reads in the batch
+    frames: Literal["root", "all"] = "root"  # whose observations and legal moves it reads
 
 
 def muzero_terms(scalar_loss: ScalarLoss, weights: Mapping[str, float]) -> tuple[Term, ...]:
@@ -67,11 +67,11 @@ def loss(
     checkpoint: bool = False,
     abreast: bool = False,
 ) -> tuple[Array, Metrics]:
-    """The weighted sum of the terms for these weights, a mean over the batch, and a metric for each term.
+    """The weighted sum of the terms, a mean over the batch, and a metric for each term.
 
     Args:
       params: the weights. batch: N windows. model: unrolled for K steps. terms: the losses and their weights.
-      checkpoint, abreast: as `unroll`'s, the second for models that round their embeddings.
+      checkpoint, abreast: as in `unroll`, but `abreast` only for models that round their embeddings.
     """
     how = {"checkpoint": checkpoint, "abreast": abreast and model.rounds_embeddings}
     outputs = unrolling.unroll(model, params, batch, **how)
@@ -79,7 +79,7 @@ def loss(
 
 
 def total(outputs: Unrolled, batch: Batch, terms: Sequence[Term]) -> tuple[Array, Metrics]:
-    """The weighted sum of the terms, a mean over windows that counts each by `batch.weight`; and each term's mean."""
+    """The weighted sum of the terms, and each term's mean over the windows, in which they count by `batch.weight`."""
     means = {term.name: jnp.mean(batch.weight * term.loss(outputs, batch)) for term in terms}
     loss = sum((term.weight * means[term.name] for term in terms if term.weight), jnp.float32(0.0))
     return loss, {f"train/{name}_loss": mean for name, mean in means.items()} | {"train/loss": loss}
@@ -91,7 +91,7 @@ def value_loss(outputs: Unrolled, batch: Batch, *, scalar_loss: ScalarLoss) -> F
 
 
 def root_value_loss(outputs: Unrolled, batch: Batch, *, scalar_loss: ScalarLoss) -> Float[Array, "N"]:
-    """The value head's loss at the root alone: the part that owes nothing to the dynamics."""
+    """The value head's loss at the root only, which does not depend on the dynamics."""
     return batch.targets.mask[:, 0] * scalar_loss(outputs.value_logits[:, 0], batch.targets.value[:, 0])
 
 
@@ -112,7 +112,7 @@ def policy_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
 
 
 def legal_policy_logits(outputs: Unrolled, batch: Batch) -> Float[Array, "N K1 A"]:
-    """The policy's logits in float32, with the lowest finite one for actions that search masks, being illegal."""
+    """The policy's logits in float32, the lowest finite number for illegal actions where search masks them."""
     logits = outputs.policy_logits.astype(jnp.float32)
     legal = batch.legal_action_mask if "legal_logits" in outputs.extras else batch.legal_action_mask[:, :1]
     known = legal.shape[1]
@@ -121,9 +121,9 @@ def legal_policy_logits(outputs: Unrolled, batch: Batch) -> Float[Array, "N K1 A
 
 
 def reconstruction_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
-    """Imagined observations against those that came; an auxiliary loss, which teaches the rules sooner.
+    """The loss of predicted observations; an auxiliary loss with which a model learns the rules sooner.
 
-    A mean of binary cross-entropies where an observation is of bools, of half squared errors where it holds counts.
+    A mean of binary cross-entropies if observations are of bools, of half squared errors if they hold counts.
     """
     logits = outputs.model.reconstruct(outputs.params, jax.lax.collapse(outputs.embedding, 0, 2))
     observation = batch.observation
@@ -133,15 +133,15 @@ def reconstruction_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
 
 
 def legality_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
-    """The legality head against the legal moves of every position, a mean over the actions."""
+    """The legality head's binary cross-entropy with the legal moves of every position, a mean over the actions."""
     errors = binary_cross_entropy(outputs.extras["legal_logits"], batch.legal_action_mask.astype(jnp.float32))
     return over_depths(batch.targets.alive * jnp.mean(errors, axis=-1))
 
 
 def discount_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
-    """The discount head against the sign of each move's discount: another's turn, the end, one's own turn again.
+    """Cross-entropy of the discount head with each discount's sign: the other's turn, the end, the mover's turn again.
 
-    Past a game's end the target is the end, as the value's is 0.
+    Past a game's end the target is the end, just as the value's target is 0.
     """
     logits = outputs.extras["discount_logits"][:, 1:]
     wanted = jax.nn.one_hot(jnp.sign(batch.targets.discount).astype(jnp.int32) + 1, 3)
@@ -149,7 +149,7 @@ def discount_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
 
 
 def consistency_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
-    """1 - cosine of each imagined embedding's projection and the one of the observation that came.
+    """1 - cosine similarity of each imagined embedding's projection and that of the position's observation.
 
     (EfficientZero: Ye et al. 2021, section 4.1, which is SimSiam: the observed side gets no gradient.)
     """
@@ -178,9 +178,9 @@ def cross_entropy(logits: Float[Array, "*n A"], target: Float[Array, "*n A"]) ->
 def binary_cross_entropy(logits: Float[Array, "*n"], bits: Float[Array, "*n"]) -> Float[Array, "*n"]:
     """-bits log(sigmoid(logits)) - (1 - bits) log(sigmoid(-logits)).
 
-    To 1e-7 of the loss or of 1, whichever is larger: a bit that is known better than that costs nothing. One logarithm,
-    and not XLA's log1p, which on a CPU is a call for every number: optax's two took a tenth of an update of Hex 5x5.
+    Accurate to 1e-7 of the loss or of 1, whichever is larger: a bit that is known better costs nothing. One logarithm
+    replaces XLA's log1p, a call for every number on a CPU: optax's two took a tenth of an update of Hex 5x5.
     """
     size = jnp.abs(logits)
-    # Half of x + |x|, not the larger of x and 0: with the rest its derivative at 0 is 1/2, for any derivative of |x|.
+    # (x + |x|) / 2 instead of max(x, 0): the sum's derivative at 0 is then 1/2, whatever that of |x| is.
     return (logits + size) / 2 - logits * bits + jnp.log(1.0 + jnp.exp(-size))

@@ -1,9 +1,9 @@
-"""Prioritised replay: windows whose start surprised are sampled more often (Schaul et al. 2016, arXiv 1511.05952).
+"""Prioritised replay: surprising windows are sampled more often (Schaul et al. 2016, arXiv 1511.05952).
 
 A window's priority is |search value - return| of the position that it starts at (MuZero, appendix G). The buffer keeps
 it for every frame. Sampling turns priorities into integers, so that their sums are exact and the probability of every
-window is known. Nothing is summed incrementally, so nothing drifts. An iteration samples all windows at once, so what
-it finds out counts from the next one on.
+window is known. Sums are computed afresh each time, so no error accumulates. An iteration samples all its windows at
+once, so its new priorities take effect in the next one.
 """
 
 from collections.abc import Callable
@@ -17,10 +17,10 @@ from muzero_jax.ops.devices import AXIS
 from muzero_jax.types import Batch, Metrics, ReplayState, Sample, Targets, Transition, WriteBack
 
 FLOOR = 0.01
-"""Added to every priority, so that none starves. Between outcomes -1 and 1 an error is at most 200 times as much."""
+"""Added to every priority, so that no window is left out. With outcomes -1 and 1 an error is at most 200 times this."""
 LARGEST_SUM = 2**31 - 1
 LARGEST_EMPHASIS = 2**24
-"""float32 tells integers apart up to here."""
+"""float32 represents all integers up to here."""
 
 
 def sample(
@@ -34,13 +34,13 @@ def sample(
     importance_exponent: float,
     method: str = "scan",
 ) -> Sample:
-    """Samples windows as `replay.sample`, but each as much likelier as its `emphasis` says, and weighs against that.
+    """Samples windows as `replay.sample`, each with `emphasis` times its probability, and corrects that by weights.
 
-    A weight is (Q / P)^beta over the largest one. P is the window's probability in this sample and Q that without
-    priorities: 1 / M for M windows that `weigh` weighs alike (Schaul et al. 2016, section 3.4). So a preference of
-    `weigh` for some windows stays. Every device samples as many windows from as many games, so its own P and Q serve.
-    The largest weight is that of all the iteration's samples on all devices. Then its updates share one scale, and one
-    window of low priority somewhere in the buffer, which is hardly ever sampled, does not make all their steps small.
+    A weight is (Q / P)^beta, divided by the largest one. P is the window's probability in this sample and Q that
+    without priorities: 1 / M for M windows that `weigh` weighs alike (Schaul et al. 2016, section 3.4), so preferences
+    of `weigh` remain. All devices sample equally many windows from equally many games, so each can use its own P and Q.
+    The largest weight is that of all the iteration's samples on all devices, so that its updates share one scale, and a
+    window of low priority that is hardly ever sampled does not make all their steps small.
 
     Args:
       batch_size, weigh, method: as in `replay.sample`.
@@ -59,10 +59,10 @@ def sample(
 
 
 def emphasis(priority: Float[Array, "C B"], start_weights: Int[Array, "C B"], *, exponent: float) -> Int[Array, "C B"]:
-    """Weights [C, B] that priorities give starts: priority^alpha in integers from 1 on, as large as an int32 allows.
+    """Factors [C, B] for the weights of starts: priority^alpha in integers from 1 on, as large as an int32 allows.
 
-    The highest priority of a possible start becomes (2^31 - 1) / E, with E the sum of `start_weights`. So the products
-    of both add up to less than 2^31. A buffer of a million frames tells 2,000 steps apart.
+    The highest priority of a possible start becomes (2^31 - 1) / E (at most 2^24), with E the sum of `start_weights`,
+    so that the products of both add up to less than 2^31. In a buffer of a million frames that leaves 2,000 steps.
     """
     possible = jnp.where(start_weights > 0, priority, 0.0)
     largest = jnp.minimum(LARGEST_SUM // jnp.maximum(jnp.sum(start_weights), 1), LARGEST_EMPHASIS)
@@ -71,10 +71,10 @@ def emphasis(priority: Float[Array, "C B"], start_weights: Int[Array, "C B"], *,
 
 
 def tickets(bits: Array, total: Array) -> Array:
-    """floor(bits total / 2^32), in halves of words: from 32 random bits a number below `total`, which is below 2^31.
+    """floor(bits total / 2^32), in 16-bit halves: from 32 random bits a number below `total`, which is below 2^31.
 
-    So each window's probability is right to 2^-32. `jax.random.randint` takes a remainder instead: of sums so large,
-    the lower numbers come up to half as often again as the others.
+    Each window's probability is right to 2^-32. `jax.random.randint` takes a remainder instead, so that below totals
+    this large the lower numbers are up to half as likely again as the others.
     """
     total = total.astype(jnp.uint32)
     low, high, total_low, total_high = bits & 0xFFFF, bits >> 16, total & 0xFFFF, total >> 16
@@ -91,10 +91,10 @@ def updated(
     make_targets: Callable[[Transition], Targets],
     stops: Callable[[Transition], Bool[Array, "N L"]],
 ) -> tuple[WriteBack, Metrics]:
-    """The updated priorities of the windows that were sampled; the mean error, and that of the losses' weights.
+    """The new priorities of the sampled windows; as metrics, the mean error and the mean importance weight.
 
-    A return that stops where its window starts is the search's own value, and says nothing of its error. Such a window
-    keeps the priority that it has.
+    If a return stops where its window starts, it is the search's own value and shows no error, so the window keeps its
+    priority.
 
     Args:
       make_targets: `targets.make`, with its hyperparameters bound, without a share of the search's own value.

@@ -1,4 +1,4 @@
-"""Reanalyze: search stored positions again with today's weights, for fresh policy *and* value targets.
+"""Reanalyze: search stored positions again with the current weights, for fresh policy *and* value targets.
 
 (MuZero, appendix H.) No root noise: these are targets, not moves to explore with.
 """
@@ -15,9 +15,9 @@ from muzero_jax.types import Batch, LearnerState, Metrics, Params, Sample, Searc
 def refresh_share(
     learner: LearnerState, window: Transition, key: Array, *, search: SearchFn, share: float, num_frames: int
 ) -> tuple[Transition, Metrics]:
-    """`refresh` of a share of the batch; returns a device's windows, and how stale their targets had become.
+    """Searches a share of the batch again; returns a device's windows, and how stale their targets had become.
 
-    The target network searches, if there is one. The mean of all devices' metrics is that over the share.
+    The search uses the target network, if there is one. The mean of all devices' metrics is that over the share.
     """
     is_chosen = chosen(window, share)
     params, num_windows = learners.search_params(learner), len(is_chosen)
@@ -27,11 +27,10 @@ def refresh_share(
 
 
 def chosen(window: Transition, share: float) -> Bool[Array, " M"]:
-    """Mask [M] of a device's first M windows that are searched again: on all devices together that share, at least one
-    window.
+    """Mask [M] of a device's first M windows that are searched again: in all `share` of the batch, at least one window.
 
-    Their number does not depend on the number of devices. Where it does not divide among them, the first have one more,
-    and the others search one in vain, because all run one program. Runs where `AXIS` names the devices.
+    The total does not depend on the number of devices. If it does not divide among them, the first have one more, and
+    the others search one in vain, because all run one program. Runs where `AXIS` names the devices.
     """
     num_devices = jax.lax.axis_size(AXIS)
     total = max(1, round(window.action.shape[0] * num_devices * share))
@@ -41,7 +40,7 @@ def chosen(window: Transition, share: float) -> Bool[Array, " M"]:
 def fresh_targets(
     sample: Sample, window: Transition, batch: Batch, *, share: float, num_frames: int
 ) -> tuple[WriteBack, Metrics]:
-    """The fresh targets of searched windows, for the buffer; their metrics are `refresh_share`'s."""
+    """What `refresh` found, to write back into the buffer; no metrics, because `refresh_share` returns them."""
     del batch
     is_chosen = chosen(window, share)
     num_windows = len(is_chosen)
@@ -62,11 +61,11 @@ def fresh_targets(
 def refresh(
     params: Params, window: Transition, key: Array, *, search: SearchFn, is_chosen: Bool[Array, " M"], num_frames: int
 ) -> Transition:
-    """Replaces `search_policy` and `search_value` of the first `num_frames` frames of those windows that are chosen.
+    """Replaces `search_policy` and `search_value` of the first `num_frames` frames of the chosen windows.
 
-    These are among the first M. Windows are sampled independently, so "the first" are as random as any. Frames past a
-    game's end belong to the next one; they are searched all the same, for the buffer, and masked later, as every target
-    there is. A cheap search's policy is not learned from, but this one's is.
+    These are among the first M, which are as random as any, because windows are sampled independently. Frames past a
+    game's end belong to the next game; they are searched too, for the buffer, and masked later like all targets there.
+    Even if the stored search was cheap, this one is in full, so its policy is learned.
 
     Args:
       window: leaves [N, L, ...], with the observation leaf at least `num_frames` long.
@@ -83,7 +82,7 @@ def refresh(
     return window._replace(
         search_policy=put(window.search_policy, found.policy.reshape(*shape, -1)),
         search_value=put(window.search_value, found.value.reshape(shape)),
-        in_full=jax.tree.map(lambda stored: put(stored, jnp.ones(shape, bool)), window.in_full),  # of None it is None
+        in_full=jax.tree.map(lambda stored: put(stored, jnp.ones(shape, bool)), window.in_full),  # None stays None
     )
 
 
@@ -91,7 +90,7 @@ def staleness(fresh: Transition, stored: Transition, weight: Float[Array, " M"])
     """Metrics of stored targets: their mean distance from fresh ones, and their mean age in iterations.
 
     Values are compared by their absolute difference, policies by total variation, which is at most 1. A KL divergence
-    would be infinite where a stored policy has a 0. `weight` is that of each of the M windows in the means.
+    would be infinite if a stored policy has a 0. `weight` is that of each of the M windows in the means.
     """
 
     def mean(of_frames: Array) -> Array:

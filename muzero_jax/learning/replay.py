@@ -3,7 +3,7 @@
 Time-major because a rollout arrives as [T, B, ...] and goes in by one contiguous write; batch-major buffers were 11-15
 times slower to add to. All windows of an iteration are sampled at once, so the weights over the buffer are summed once
 an iteration, not once an update. Weights are integers: their cumulative sum is exact (`config` keeps it below 2^31).
-Observations of bools and legal moves lie in the buffer as bits (`pack`): a byte each, they would be most of it.
+Bool observations and legal moves are stored as bits (`pack`): at a byte each they would fill most of the buffer.
 """
 
 import math
@@ -44,7 +44,7 @@ def init(
 
 
 def pack(transition: Transition) -> Transition:
-    """Transitions as the buffer keeps them: bool observations and legal moves eight to a byte, all else as it is."""
+    """Transitions as the buffer stores them: bool observations and legal moves eight to a byte, all else unchanged."""
     assert transition.observation.dtype != jnp.uint8, "`unpack` would take it for packed bits"
 
     def packed(x: Array) -> Array:
@@ -70,8 +70,8 @@ def unpack(stored: Transition, observation_shape: tuple[int, ...]) -> Transition
 def add(replay: ReplayState, trajectory: Transition) -> ReplayState:
     """Writes a rollout (leaves [T, B, ...]) over the oldest frames; C is a multiple of T, the same in every call.
 
-    The priority of new frames is the highest in all devices' buffers, or 1 if they are empty. So every new window is
-    soon sampled once, and only then known (Schaul et al. 2016, section 3.3).
+    The priority of new frames is the highest in all devices' buffers, or 1 if they are empty, so that every new window
+    is soon sampled and its own priority then known (Schaul et al. 2016, section 3.3).
     """
     replay_length, num_envs = replay.transitions.action.shape
     rollout_length = trajectory.action.shape[0]
@@ -85,7 +85,7 @@ def add(replay: ReplayState, trajectory: Transition) -> ReplayState:
     def write(buffer: Array, new: Array) -> Array:
         return jax.lax.dynamic_update_slice_in_dim(buffer, new.astype(buffer.dtype), replay.insert_index, axis=0)
 
-    age = jax.tree.map(lambda _: jnp.zeros_like(trajectory.action), replay.transitions.search_age)  # of None it is None
+    age = jax.tree.map(lambda _: jnp.zeros_like(trajectory.action), replay.transitions.search_age)  # None stays None
     new = pack(trajectory)._replace(search_age=age), jax.tree.map(entering, replay.priority)
     transitions, priority = jax.tree.map(write, (replay.transitions, replay.priority), new)
     return ReplayState(
@@ -100,8 +100,8 @@ def add(replay: ReplayState, trajectory: Transition) -> ReplayState:
 def write_back(replay: ReplayState, found: Sequence[WriteBack]) -> ReplayState:
     """Writes what learning found out about stored frames; of several values for a frame the last one counts.
 
-    Which one is the last is settled first, because a scatter with repeated indices keeps any one of them. It is called
-    once an iteration, at its end: every stored search is then an iteration older.
+    The last one is found first, because a scatter with repeated indices keeps any one of them. The call ends an
+    iteration, so it also makes every stored search an iteration older.
     """
     shape = replay.transitions.action.shape
     for each in found:
@@ -115,7 +115,7 @@ def write_back(replay: ReplayState, found: Sequence[WriteBack]) -> ReplayState:
 
 
 def _write(replay: ReplayState, values: dict[str, Array], slot: Array, game: Array) -> ReplayState:
-    """Writes the values that the buffer stores at [slot, game], and nothing where the slot lies past the end."""
+    """Writes those values that the buffer stores at [slot, game]; nothing is written at slots past the end."""
     stored, written = replay.transitions._asdict() | {"priority": replay.priority}, {}
     for name, value in values.items():
         if (old := stored[name]) is not None:
@@ -134,10 +134,9 @@ def sample(
     weigh: Callable[[ReplayState], Int[Array, "C B"]],
     method: str = "scan",
 ) -> Sample:
-    """Samples the windows of all batches of an iteration [U, N]; each device those of its share of the batches.
+    """Samples the windows of all batches of an iteration [U, N]; each device samples its share of the batches.
 
-    Runs where `AXIS` names the devices. The buffer must hold at least one window. All are sampled at once: see the
-    module's docstring.
+    Runs where `AXIS` names the devices. The buffer must hold at least one window.
 
     Args:
       batch_size: over all devices. weigh: `start_weights`, with its hyperparameters bound.
@@ -150,10 +149,10 @@ def sample(
 
 @jax.named_scope("replay")
 def start_weights(replay: ReplayState, *, window_length: int, unroll_steps: int, end_weight: int) -> Int[Array, "C B"]:
-    """How often each slot should start a window: 0 where the window would run out of the stored frames, `end_weight`
-    where a game ends among the window's first K moves, else 1.
+    """How often each slot should start a window: 0 if the window would run out of the stored frames, `end_weight` if a
+    game ends among the window's first K moves, else 1.
 
-    Windows with an end are the only ones that teach a reward; in Hex 5x5 only 1 move in 19 carries one.
+    In many games only windows with an end teach a reward; in Hex 5x5 only 1 move in 19 carries one.
     """
     ends = replay.transitions.discount == 0
     near_end = ends
@@ -182,7 +181,7 @@ def sample_starts(
 def find_starts(
     cumulative: Int[Array, "CB"], ticket: Array, num_envs: int, *, method: str = "scan"
 ) -> tuple[Array, Array]:
-    """Slot and game of each ticket, a number below the sum of all weights, in the weights' cumulative sum."""
+    """Slot and game of each ticket, a number below the sum of all weights, by the weights' cumulative sum."""
     index = jnp.searchsorted(cumulative, ticket.ravel(), side="right", method=method)
     index = index.reshape(ticket.shape).astype(jnp.int32)
     return index // num_envs, index % num_envs
@@ -199,8 +198,8 @@ def gather(
 ) -> Transition:
     """Windows of L consecutive frames, batch-major (leaves [N, L, ...]).
 
-    Mostly only the first observation is encoded, so only the first `observation_length` frames of them are read: that
-    leaf is [N, observation_length, *obs], and so are those of the game's state, where the buffer keeps it.
+    Usually only the first observation is encoded, so only the first `observation_length` observations are read: that
+    leaf is [N, observation_length, *obs], and so are the leaves of the game's state, if the buffer stores it.
     """
     replay_length = replay.transitions.action.shape[0]
     time, game = (sample.slot[:, None] + jnp.arange(window_length)) % replay_length, sample.game[:, None]

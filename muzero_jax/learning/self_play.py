@@ -40,18 +40,18 @@ def rollout(
     choose: Choose = as_found,
     keeps_state: bool = False,
 ) -> tuple[ActorState, Transition]:
-    """Plays T = `length` moves of every game; finished games start afresh.
+    """Plays T = `length` moves of every game; a finished game is followed by a fresh one.
 
     Args:
       params: the network's weights. actor: the B games in progress.
       key: is split for searches, choices and chance, move by move.
       search: finds policies and values for the B positions.
       choose: which move is played after a search: `choose` with its hyperparameters bound, or the search's own.
-      keeps_state: whether the transitions hold the rules' own state too.
+      keeps_state: whether the transitions also hold the game's state.
 
     Returns:
       the games as they stand, and the transitions [T, B, ...]. Each holds the observation from *before* its move, and
-      the reward and discount from before any reset, so nothing bleeds from one game into the next.
+      the reward and discount from before any reset, so nothing leaks from one game into the next.
     """
     step = with_reset(environment)
 
@@ -85,7 +85,7 @@ def rollout(
 
 
 def with_reset(environment: Environment) -> Callable[[EnvState, Array, Array], Step]:
-    """`environment.move`, then a fresh game where the episode is over; reward, discount and `is_last` stay."""
+    """`environment.move`, then a fresh game if the episode is over; reward, discount and `is_last` stay."""
 
     def step(state: EnvState, action: Array, key: Array) -> Step:
         move_key, reset_key = jax.random.split(key)
@@ -109,8 +109,8 @@ def choose(
 
     Args:
       num_moves: made so far in each game.
-      exploration: probability of a uniformly random legal move instead of the search's. Search gives those positions
-        their targets all the same; without them play becomes deterministic and forgets what it no longer meets.
+      exploration: probability of a uniformly random legal move instead of the search's; targets are still the search's.
+        Without random moves play becomes deterministic, and the agent forgets positions that no longer occur.
       sampled_moves: after so many moves of a game the likeliest action that search found is played. None: never.
     """
     choice_key, random_key = jax.random.split(key)
@@ -124,8 +124,8 @@ def choose(
 def statistics(trajectory: Transition, before: ActorState, after: ActorState) -> dict[str, Array]:
     """Sums over a rollout, for a run's throughput and results; a decisive game is one that is not drawn.
 
-    `finished_frames` are the moves of the games that ended: of those that began before the rollout all, and none of
-    those that continue after it. In single-player games `finished_returns` are likewise the sums of their rewards.
+    `finished_frames` are all moves of the games that ended, also those before this rollout. In single-player games
+    `finished_returns` are likewise the sums of their rewards.
     """
     is_last, frames = trajectory.is_last, jnp.float32(trajectory.action.size)
     returns = {}

@@ -23,8 +23,8 @@ def transform_policy(symmetries: Symmetries, index: Int[Array, ""], policy: Shap
 def augment(batch: Batch, key: Array, *, symmetries: Symmetries) -> Batch:
     """Turns each window by a symmetry drawn uniformly, the same for all of its frames; values and rewards stay.
 
-    With an `outcome_permutation` the codes of chance are outcomes and are turned too. The last code stands for a move
-    after which chance had no part.
+    With an `outcome_permutation` the codes of chance are outcomes and are turned too, except the last code, which means
+    that chance had no part in a move.
     """
     index = jax.random.randint(key, batch.actions.shape[:1], 0, symmetries.action_permutation.shape[0])
     outcomes, extras = symmetries.outcome_permutation, batch.extras

@@ -2,8 +2,8 @@
 
 One backward recursion over the signed `discount` gives Monte-Carlo, n-step and TD(lambda) value targets, for one and
 two players alike: no parity, no player index. Past the end of a game reward and value are 0 and the policy is masked;
-the *actions* there are drawn uniformly, so that the model learns that nothing matters any more. Past a time limit
-nothing is known, so everything is masked there, and a return that reaches it bootstraps from the last position's value.
+*actions* there are drawn uniformly, so that the model learns that they no longer matter. Past a time limit nothing is
+known, so everything is masked there, and a return that reaches it bootstraps from the last position's value.
 """
 
 from collections.abc import Callable
@@ -31,15 +31,15 @@ def lambda_returns(
 
         G_t = r_{t+1} + d_{t+1} ((1 - lambda) nu_{t+1} + lambda G_{t+1}),   G_{t+n} = nu_{t+n}
 
-    (Sutton & Barto 2018, section 12.3). `td_lambda` = 1 is the n-step return; with n at least the longest game's
-    length it is the Monte-Carlo return. Where `stop` says so a return goes no further: G_t = nu_t. That is at random
-    moves, and at a move after which a time limit ended the episode, for the position beyond it was never searched.
-    Here `reward[:, t]` and `discount[:, t]` are of the move made at frame t.
+    (Sutton & Barto 2018, section 12.3). `td_lambda` = 1 is the n-step return; with n at least the longest game's length
+    it is the Monte-Carlo return. A return goes no further than a frame with `stop`: G_t = nu_t. These are random moves,
+    and moves after which a time limit ended the episode, because the position after those was never searched. Here
+    `reward[:, t]` and `discount[:, t]` are of the move made at frame t.
 
     Args:
       reward, discount, value: [N, L]; `value` is the search value of each frame, for the player to move.
       unroll_steps: K. td_steps: n >= 1. td_lambda: in [0, 1].
-      written_out: compile the recursion as one kernel, in place of a loop that compiles sooner.
+      written_out: compile the recursion as one kernel, instead of a loop that compiles sooner.
     """
     k1 = unroll_steps + 1
 
@@ -68,7 +68,7 @@ def cut_off(window: Transition) -> Bool[Array, "N L"]:
 
 
 def stops(window: Transition, *, stop_at_exploration: bool) -> Bool[Array, "N L"]:
-    """Mask [N, L] of frames at which a return ends: random moves if asked to, and moves that a time limit cut off."""
+    """Mask [N, L] of frames at which a return ends: moves cut off by a time limit and, if asked for, random moves."""
     return (window.explored & stop_at_exploration) | cut_off(window)
 
 
@@ -84,11 +84,11 @@ def make(
 ) -> Targets:
     """Targets of the K+1 predictions of each window (leaves [N, L, ...], L >= K + n + 1).
 
-    The value's is the return, or with a `search_value_weight` w it is (1 - w) times that plus w times the search's
-    value of the position itself, which for w = 1 is all (Willemsen et al. 2021, arXiv 2012.07532, section 3).
-    Without `stop_at_exploration` the targets are exploratory returns: they run on through random moves. The value is
-    then the expected result between players who make random moves that often. Among lost positions it is higher where
-    the opponent easily misses the win. `written_out` is `lambda_returns`'s.
+    The value target is the return. With `search_value_weight` w it is (1 - w) times the return plus w times the
+    search's value of the position itself (Willemsen et al. 2021, arXiv 2012.07532, section 3). Without
+    `stop_at_exploration` the targets are exploratory returns, which continue through random moves. The value is then
+    the expected result between players who make random moves that often. Among lost positions it is higher where the
+    opponent easily misses the win. `written_out`: as in `lambda_returns`.
 
     Returns:
       the targets, with leaves [N, K] and [N, K+1]; 0 past a game's end, and masked past a time limit.
@@ -121,10 +121,10 @@ def make(
 
 
 def weigh_policies(targets: Targets) -> Targets:
-    """Where some searches were cheap, the policies of full ones count for all.
+    """The targets with larger weights of fully searched policies, to make up for cheap searches, which teach none.
 
-    At each depth the weights of all devices' policies add up to the number of positions that go on. So the policy's
-    loss is a mean over what is learned, whatever the share of full searches. Runs where `AXIS` names the devices.
+    At each depth the weights of all devices' policies add up to the number of positions before a game's end, so that
+    the policy loss is a mean over what is learned. Runs where `AXIS` names the devices.
     """
     sums = (x.sum(axis=0, keepdims=True) for x in (targets.policy_mask, targets.alive))
     full, alive = jax.lax.psum(tuple(sums), AXIS)
@@ -160,7 +160,7 @@ def make_batch(
     """
     codes_key = jax.random.fold_in(key, 1)
     return Batch(
-        observation=window.observation[:, :num_frames],  # Reanalyze reads more, the losses do not
+        observation=window.observation[:, :num_frames],  # the window may hold more, for Reanalyze
         legal_action_mask=window.legal_action_mask[:, :num_frames],
         actions=unroll_actions(window, key, unroll_steps=unroll_steps),
         targets=targets if window.in_full is None else weigh_policies(targets),

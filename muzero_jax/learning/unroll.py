@@ -1,4 +1,4 @@
-"""The model along the K moves of a window: what it says of each position that it imagines.
+"""Unrolls the model along the K moves of a window: its outputs for each position that it imagines.
 
 One detail is easily got wrong (MuZero's appendix G): the gradient is halved at the *input of the dynamics* only, so
 that the heads' gradient into an embedding stays whole. With chance a step is two applications of the dynamics, and only
@@ -23,7 +23,7 @@ def unroll(model: Model, params: Params, batch: Batch, *, checkpoint: bool = Fal
     """The model's outputs for each window's first position, and after each of the K actions; K may be 0.
 
     Args:
-      batch: N windows; their first observations and actions are read, with chance also codes, by an encoder all frames.
+      batch: N windows; it reads the first observation, the actions, with chance the codes, with an encoder all frames.
       checkpoint, abreast: compute the same outputs `in_turn` with less memory, or all `at_once`.
     """
 
@@ -53,10 +53,10 @@ def unroll(model: Model, params: Params, batch: Batch, *, checkpoint: bool = Fal
 def in_turn(step: Step, embedding: Array, moves: Any, *, checkpoint: bool) -> Any:
     """The outputs [N, K, ...] of K steps, each of which starts from the embedding that the one before led to.
 
-    The `scan` is written out: a loop would stack what the backward pass needs of every step and take it apart again (a
-    fifth of an update's time on a CPU, MLPs and towers, K = 4 and 5), and compile hardly sooner. With `checkpoint` the
-    gradient keeps of each step the embedding alone and computes the step anew on its way back: the memory of K steps
-    becomes that of one and of K embeddings, for about a third more arithmetic.
+    The `scan` is written out, because a loop would stack what the backward pass needs of every step and take it apart
+    again (a fifth of an update's time on a CPU, MLPs and towers, K = 4 and 5), and compile hardly sooner. With
+    `checkpoint` it is a loop that keeps only the embedding of each step, and the backward pass computes the step again:
+    memory for one step and K embeddings instead of K steps, for about a third more arithmetic.
     """
     if checkpoint:
         step = jax.checkpoint(step, prevent_cse=False)  # in a loop nothing could be merged

@@ -1,7 +1,7 @@
-"""A transformer over the cells of a board, as a trunk: in a tower's place, with its action planes and its heads.
+"""A transformer over the cells of a board, as a trunk instead of a tower's, with a tower's action planes and heads.
 
 Each cell is a token. Blocks normalise before they compute ("pre-LN", Xiong et al. 2020, arXiv 2002.04745), so they need
-no warm-up of their own. Cells far apart meet in one block, where a tower needs one for every two cells between them.
+no special warm-up. Distant cells meet in one block, whereas a tower needs one for every two cells between them.
 """
 
 import flax.linen as nn
@@ -15,12 +15,12 @@ _POSITION_SCALE = 0.02
 
 
 def num_heads(width: int) -> int:
-    """Heads of about 32 units each, as many as share `width` evenly; at least one."""
+    """How many heads of at least 32 units share `width` evenly: as many as possible, at least one."""
     return next(heads for heads in range(max(1, width // HEAD_WIDTH), 0, -1) if width % heads == 0)
 
 
 def attend(joint: Float[Array, "N T D3"], heads: int) -> Float[Array, "N T D"]:
-    """Each token's mean of all tokens' values, weighted by softmax(q k / sqrt(d)); heads stand side by side.
+    """Each token's mean of all tokens' values, weighted by softmax(q k / sqrt(d)); the heads' means are concatenated.
 
     joint: queries, keys and values of each token, one after the other.
     """

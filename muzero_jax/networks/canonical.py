@@ -1,8 +1,8 @@
-"""Canonical observations: where the player to move has the second colour, a symmetry that exchanges the colours is
+"""Canonical observations: if the player to move has the second colour, a symmetry that exchanges the colours is
 applied.
 
 In Hex the player to move joins top and bottom or left and right, and a plane of the observation says which. A
-transposition turns the one into the other. So a network need only ever learn one of the two.
+transposition turns one into the other, so a network has to learn only one of the two.
 """
 
 from typing import NamedTuple
@@ -16,12 +16,12 @@ from muzero_jax.types import Environment
 
 
 class ColourSwap(NamedTuple):
-    """A symmetry that is its own inverse, and tells by a plane of the observation whether it is needed."""
+    """A symmetry that exchanges the colours and is its own inverse; a plane of the observation says when to use it."""
 
     observation: tuple[int, ...]  # [O], where each entry of the swapped observation comes from
     flipped: tuple[bool, ...]  # [O], entries that it negates
     action: tuple[int, ...]  # [A]
-    flag: int  # an entry of the flattened observation: True where the colours are to be swapped
+    flag: int  # an entry of the flattened observation: True if the colours are to be swapped
 
     def is_needed(self, bits: Array) -> Bool[Array, " N"]:
         """Whether the player to move in each position (observations [N, ...]) has the second colour."""
@@ -58,14 +58,14 @@ def colour_swap_of(environment: Environment) -> ColourSwap:
                 flag = int(flipped.argmax())
                 return ColourSwap(tuple(observation.tolist()), tuple(flipped.tolist()), tuple(action.tolist()), flag)
     raise ValueError(
-        "--network.canonical swaps the colours by a symmetry that exchanges the colours and undoes itself, and "
-        f"{environment.name} has none; leave it out"
+        "--network.canonical needs a symmetry that exchanges the colours and is its own inverse, but "
+        f"{environment.name} has none; leave the flag out"
     )
 
 
 def _undoes_itself(
     observation: Int[np.ndarray, " O"], flipped: Bool[np.ndarray, " O"], action: Int[np.ndarray, " A"]
 ) -> bool:
-    """Whether a symmetry twice is none at all: entries and actions are back, and what was negated is so once more."""
+    """Whether a symmetry applied twice is the identity, also in the entries that it negates."""
     is_back = all(np.array_equal(each[each], np.arange(each.size)) for each in (observation, action))
     return is_back and np.array_equal(flipped[observation], flipped)

@@ -1,10 +1,10 @@
 """MuZero's network for games with chance: Stochastic MuZero (Antonoglou et al. 2022, section 4).
 
-A move leads to an *afterstate*, and then one of C codes says what chance did. The paper has a network for either step,
-phi and g, and one for what to read off an afterstate, psi. Here one trunk makes both steps and one reads both kinds of
-embedding: search goes one step a simulation, of either kind, in one batch, and so one call serves it. What is added to
-the input of the dynamics tells which of the A moves or C codes it follows. Value and distribution of an afterstate have
-read-outs of their own.
+A move leads to an *afterstate*, and then one of C codes says what chance did. The paper has one network for each step,
+phi and g, and one for the predictions at an afterstate, psi. Here one trunk makes both steps and one reads both kinds
+of embedding, because a batch of simulations mixes both kinds of step, and one call then serves them all. What is added
+to the input of the dynamics shows which of the A moves or C codes it follows. An afterstate's value and distribution
+have their own read-outs.
 """
 
 import flax.linen as nn
@@ -20,8 +20,8 @@ from muzero_jax.types import NetworkOutput
 class ChanceNetwork(MuZeroNetwork):
     """`MuZeroNetwork` with chance after every move, of C = `num_codes` codes.
 
-    Index a < A of `recurrent_inference` is a move from a position. Its output is of the afterstate: reward and value
-    for the player who moved, and the codes' logits. Index A + c is code c from an afterstate. Its output is of the next
+    Index a < A of `recurrent_inference` is a move from a position; its output is of the afterstate: reward and value
+    for the player who moved, and the codes' logits. Index A + c is code c from an afterstate; its output is of the next
     position, as MuZero's. Both are total: every index has a finite answer at either kind of embedding.
     """
 
@@ -46,14 +46,14 @@ class ChanceNetwork(MuZeroNetwork):
         return self._follow(embedding, jax.vmap(jnp.where)(is_move, of_move, of_code), is_move)
 
     def follow_code(self, embedding, code):
-        """As `recurrent_inference` at A + code, of a one-hot code [N, C], to which its gradient passes."""
+        """As `recurrent_inference` at A + code, for a one-hot code [N, C], to which a gradient passes."""
         encoded = code.astype(self.sizes.dtype) @ self.code_encoder.embedding.astype(self.sizes.dtype)
         return self._follow(embedding, self._on_board(encoded), jnp.zeros(code.shape[0], bool))
 
     def encode_chance(self, observation, next_observation) -> Float[Array, "N C"]:
-        """Logits of the code of what chance did between two observations [N, *obs], each the mover's view of it.
+        """Logits of the code of what chance did between two observations [N, *obs], each seen by its player to move.
 
-        It sees both, because what is new in the second is what chance and the move did.
+        It reads both, because their difference is what the move and chance did.
         """
         flat = [jnp.asarray(x, self.sizes.dtype).reshape(x.shape[0], -1) for x in (observation, next_observation)]
         trunk = self.sizes.activation(self.chance_trunk(jnp.concatenate(flat, axis=-1)))
@@ -68,7 +68,7 @@ class ChanceNetwork(MuZeroNetwork):
         return (*position_outputs(s), s.num_bins, s.abilities.num_codes)
 
     def _on_board(self, encoded: Array) -> Array:
-        """An encoded code as every cell of a board gets it; without a board as it is."""
+        """An encoded code, the same for every cell of a board; unchanged without a board."""
         return encoded if self.board is None else encoded[:, None, None, :]
 
     def _predict(self, embedding, of_move, is_move=None):

@@ -1,4 +1,4 @@
-"""Whether a model keeps the contract of `types.Model`, as far as shapes and dtypes tell: it is traced, never run."""
+"""Checks that a model keeps the contract of `types.Model` in shapes and dtypes; it is traced, never run."""
 
 from typing import Any
 
@@ -10,17 +10,17 @@ from muzero_jax.own.faults import Fault, kind_of, require, traced
 from muzero_jax.types import Environment, Model, NetworkOutput
 
 BATCH_SIZES = (3, 5)
-"""Two, so that a model for one batch size alone is found."""
+"""Two, to find a model that works for only one batch size."""
 
 
 def check(model: Model, environment: Environment, abilities: Abilities = MUZERO) -> None:
-    """Raises Fault, in one sentence, at the first breach of the contract. The model needs these `abilities`."""
+    """Raises Fault at the first breach of the contract; the model must have these `abilities`."""
     for num_rows in BATCH_SIZES:
         _require_all(model, environment, abilities, num_rows)
 
 
 def checked(model: Any, environment: Environment, abilities: Abilities, *, source: str) -> Model:
-    """The model that came from `source`, if it keeps the contract; else Fault."""
+    """The model that came from `source`, if it keeps the contract; otherwise raises Fault."""
     if not isinstance(model, Model):
         what = f"make_model returns a {type(model).__name__}, but must return a muzero_jax.types.Model"
         raise Fault(f"{source}: {what}")
@@ -98,7 +98,7 @@ def _require_output(name: str, output: Any, num_actions: int, num_rows: int) -> 
 
 
 def _require_alike(root: NetworkOutput, child: NetworkOutput) -> None:
-    """Searches and losses store the outputs of both inferences together."""
+    """Outputs of both inferences must have the same shapes, because searches and losses store them together."""
     seen, imagined = (
         {"embedding": output.embedding, "value_logits": output.value_logits}
         | {f"extras[{name!r}]": head for name, head in output.extras.items()}

@@ -1,7 +1,7 @@
 """Parts of a network whose parameters do not depend on the board's size: pooling, heads by cell, kinds of actions.
 
-A convolution sees a few cells. What lies further away reaches a cell through the mean and the maximum of each channel
-over the board (KataGo's global pooling: Wu 2019, arXiv 1902.10565, section 3.3). So the same weights play every size.
+A convolution sees a few cells. The rest of the board reaches a cell through the mean and the maximum of each channel
+(KataGo's global pooling: Wu 2019, arXiv 1902.10565, section 3.3), so the same weights play every size.
 """
 
 from functools import partial
@@ -17,9 +17,9 @@ from muzero_jax.networks.layers import Board, Sizes, split
 
 
 class ActionKinds(NamedTuple):
-    """Actions by what they are instead of where: a network of any size has one output for each kind."""
+    """Actions by kind instead of place: a network for any size has one output for each kind."""
 
-    num_cell: int  # kinds of actions on a cell: how many share one
+    num_cell: int  # kinds of actions on a cell: the most that share one
     num_free: int  # actions that touch no cell (a pass, Hex's swap), each a kind of its own
     kind: tuple[int, ...]  # [A], below num_cell for actions on a cell
     output: np.ndarray  # [A] int32, where an action stands among all outputs: cells * num_cell of them, then the free
@@ -47,8 +47,8 @@ def pooled(x: Float[Array, "N H W C"]) -> Float[Array, "N D"]:
 def maximum(x: Float[Array, "N H W C"]) -> Float[Array, "N C"]:
     """The maximum of every channel over the board; cells that share it share its gradient.
 
-    JAX's own gradient divides by the number of such cells. XLA may compute `x` anew for it and round otherwise; then it
-    finds none, and 0 / 0 ends the run. Here the gradient is 0 in that case.
+    JAX's own gradient divides by the number of such cells. XLA may compute `x` again for it with other rounding and
+    find none, and then 0 / 0 ends the run. Here the gradient is 0 in that case.
     """
     return jnp.max(x, axis=(1, 2))
 
@@ -69,7 +69,7 @@ maximum.defvjp(_maximum_forward, _maximum_backward)
 
 
 class PooledBias(nn.Module):
-    """Tells every cell of the whole board: what a linear layer makes of `pooled`, added everywhere."""
+    """Adds a linear function of `pooled` to every cell, so that each cell sees the whole board."""
 
     sizes: Sizes
 
@@ -79,7 +79,7 @@ class PooledBias(nn.Module):
 
 
 class CellHeads(nn.Module):
-    """Linear read-outs of a board, zero at the start: `num_maps` numbers for every action, and vectors of the whole.
+    """Linear read-outs of a board, initially zero: `num_maps` numbers for every action, and vectors of the whole board.
 
     [N, H, W, C] -> num_maps arrays [N, A], read at each action's cell, and an array [N, size] for each of `vectors`.
     """

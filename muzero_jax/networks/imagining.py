@@ -29,14 +29,14 @@ _CERTAIN = 20.0
 
 
 class ImaginingNetwork(Network):
-    """h, g and f of an agent that imagines observations: its embedding is the next observation, as logits of bits.
+    """h, g and f of an agent that imagines observations: its embedding is an observation, as logits of bits.
 
-    Every step starts from the rounded bits, so a small error is mended instead of handed down. And the network that
-    learned from real positions judges the imagined ones. No gradient passes the rounding. So the dynamics learns from
-    the observation that came, and from the reward, which the network that sees the new position helps to predict.
+    Every step starts from the rounded bits, so a small error is corrected instead of passed on, and imagined positions
+    are judged by a network that learned from real ones. No gradient passes the rounding, so the dynamics learn from the
+    observation that came and from the reward, which the judging network helps to predict.
 
-    With a `colour_swap` imagination and judgement see canonical observations. Embeddings, and what is projected of
-    them, stay as the game shows positions.
+    With a `colour_swap`, `imagine` and `judge` see canonical observations. Embeddings and their projections stay as the
+    game shows positions.
     """
 
     colour_swap: ColourSwap | None
@@ -57,11 +57,11 @@ class ImaginingNetwork(Network):
 
     @abstractmethod
     def imagine(self, bits, encoded_action) -> Any:
-        """Logits of the observation after the move, and what the dynamics say of it (`move_outputs`)."""
+        """Logits of the observation after the move, and the dynamics' part of the move's heads (`move_outputs`)."""
 
     @abstractmethod
     def judge(self, bits) -> Any:
-        """The position's heads, and what the sight of the position adds to those of the move that led there."""
+        """The position's heads, and what the position adds to the heads of the move that led there."""
 
     def _imagine(self, bits, action):
         if self.colour_swap is None:
@@ -84,7 +84,7 @@ class ImaginingNetwork(Network):
 class ObservationNetwork(ImaginingNetwork):
     """MLPs that imagine observations.
 
-    The convolution before the prediction sees every cell alike; an MLP would learn each line of each game anew.
+    The convolution before the prediction treats all cells alike; an MLP would learn each line of a game separately.
     """
 
     def setup(self):
@@ -111,10 +111,10 @@ class ObservationNetwork(ImaginingNetwork):
 
 
 class ConvolutionalNetwork(ImaginingNetwork):
-    """Convolutions that imagine observations; no parameter depends on the board's size, but for a projector's.
+    """Convolutions that imagine observations; no parameter depends on the board's size, except a projector's.
 
-    The dynamics are narrower than the prediction, because a move changes little. They see a square board beside its
-    mirror image in the long diagonal, which no convolution can make: Hex's swap moves the stone there.
+    The dynamics are narrower than the prediction, because a move changes little. They also see a square board's mirror
+    image in the long diagonal, which no convolution can compute, because Hex's swap moves the stone there.
     """
 
     board: Board
@@ -144,7 +144,7 @@ class ConvolutionalNetwork(ImaginingNetwork):
 
 
 def pooled_trunk(sizes: Sizes) -> Residual:
-    """Convolutions, between which every cell learns of the whole board."""
+    """A trunk of convolutions in which every cell also sees the whole board (`PooledBias`)."""
     return Residual(sizes, BoardConvolution, partial(PooledBias, sizes))
 
 

@@ -1,8 +1,8 @@
 """The networks' parts: residual trunks of dense layers or board convolutions, heads, encoded actions.
 
-Normalisation is LayerNorm: BatchNorm's statistics would differ between the root's embedding and the K-th unrolled one.
-Parameters are float32 always; the arithmetic is in `Sizes.dtype`. Head kernels start at zero: the first searches see a
-uniform prior and value 0.
+Normalisation is LayerNorm, because BatchNorm's statistics would differ between the root's embedding and the K-th
+unrolled one. Parameters are always float32; the arithmetic is in `Sizes.dtype`. Head kernels start at zero, so the
+first searches see a uniform prior and value 0.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ _MIN_MAX_EPSILON = 1e-5
 def min_max_scale(embedding: Float[Array, "N *e"]) -> Float[Array, "N *e"]:
     """Scales each sample to [0, 1]; the epsilon keeps a constant embedding, and its gradient, finite."""
     dtype, axes = embedding.dtype, tuple(range(1, embedding.ndim))
-    if dtype == jnp.float16:  # the epsilon is no normal number there, nor is the square of a small range
+    if dtype == jnp.float16:  # the epsilon and the square of a small range are subnormal there
         embedding = embedding.astype(jnp.float32)
     low = jnp.min(embedding, axis=axes, keepdims=True)
     high = jnp.max(embedding, axis=axes, keepdims=True)
@@ -80,12 +80,12 @@ class Sizes(NamedTuple):
     num_blocks: int
     activation: Activation
     dtype: jnp.dtype
-    product_dtype: jnp.dtype | None = None  # what the trunks multiply, where it is not `dtype`
+    product_dtype: jnp.dtype | None = None  # of the trunks' factors, if not `dtype`
     abilities: Abilities = MUZERO
 
 
 class Board(NamedTuple):
-    """A tower's view of the board: [H, W], and the cell (row * W + column, or -1) that each action touches."""
+    """The board for a network: [H, W], and the cell (row * W + column, or -1) that each action touches."""
 
     shape: tuple[int, int]
     action_location: tuple[int, ...]
@@ -148,10 +148,10 @@ def split(x: Float[Array, "N D"], sizes: tuple[int, ...]) -> list[Array]:
 
 
 class Projector(nn.Module):
-    """EfficientZero's projector and predictor (Ye et al. 2021, section 4.1), with LayerNorm where it has BatchNorm.
+    """EfficientZero's projector and predictor (Ye et al. 2021, section 4.1), with LayerNorm instead of BatchNorm.
 
-    BatchNorm would make a position's projection depend on its neighbours, and need statistics of its own at every
-    depth. Without it the loss has less against a collapse to one constant; the other losses work against that.
+    BatchNorm would make a position's projection depend on others in the batch, and need separate statistics at every
+    depth. Without it less prevents a collapse to one constant; the other losses work against that.
     """
 
     sizes: Sizes
@@ -187,7 +187,7 @@ class ActionPlanes(nn.Module):
         dtype = self.sizes.dtype
         kernel = self.param("kernel", nn.initializers.he_normal(), (3, 3, 1, self.sizes.width))
         location = jnp.asarray(self.board.action_location)[action]
-        # Cast afterwards: its gradient adds up as many numbers for every weight as there are actions.
+        # Cast afterwards, because the gradient of each weight is a sum over all N actions.
         convolved = convolved_ones(kernel[:, :, 0], location, self.board.shape).astype(dtype)
         if self.kinds is None:
             num_kinds, kind = self.sizes.num_actions, action
@@ -199,11 +199,11 @@ class ActionPlanes(nn.Module):
 def convolved_ones(
     kernel: Float[Array, "3 3 C"], location: Int[Array, " N"], shape: tuple[int, int]
 ) -> Float[Array, "N H W C"]:
-    """`convolve` of boards [H, W] of zeros with a one at cell `location`, or without any where that is -1.
+    """`convolve` of boards [H, W] of zeros with a one at cell `location`, or without a one if that is -1.
 
-    The turned kernel lies in one plane of zeros, and each result is a window of it, cut out by a gather. As a
-    convolution, nearly all of whose products are with zeros, it took 150 us for 64 boards of 9x9 and 64 channels, and
-    with its gradient 460 (here 4 and 45).
+    The flipped kernel lies in one plane of zeros, and each result is a window of it, cut out by a gather. A
+    convolution, which multiplies almost only zeros, took 150 us for 64 boards of 9x9 and 64 channels, and 460 with its
+    gradient (here 4 and 45).
     """
     height, width = shape
     plane = jnp.pad(jnp.flip(kernel, (0, 1)), ((height - 1, height), (width - 1, width - 1), (0, 0)))

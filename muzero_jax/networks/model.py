@@ -35,14 +35,13 @@ def make_model(
 
     Args:
       support: the values that value and reward may take; one bin gives scalar heads.
-      kind: the kind of network, as in `storage.config`.
-      width: units of the MLPs, channels of the tower or of a token. num_blocks: those of h, of g and of f each.
+      kind: the kind of network, as in `NetworkConfig.kind`.
+      width: units of the MLPs, channels of a convolution or a token. num_blocks: of h, of g and of f each.
       abilities: what it can do beyond judging a position.
 
     Raises:
-      ValueError: a kind that the game cannot have: one that imagines observations where they are no planes of bits or
-        where chance has codes, one of cells where there is no board, one of screens where there is none, a canonical
-        one where no symmetry exchanges the colours.
+      ValueError: the kind does not fit the game: chance has codes, observations are not planes of bits, there is no
+        board or no screen, or no symmetry that exchanges the colours for canonical observations.
     """
     shape, act = environment.observation_shape, ACTIVATIONS[activation]
     dtypes = bfloat16_products.dtypes(compute_dtype)
@@ -75,14 +74,14 @@ def make_model(
 
 
 def _make_network(environment: Environment, kind: str, sizes: Sizes) -> Network:
-    """The network of a kind; ValueError as `make_model`."""
+    """The network of a kind; raises ValueError as `make_model` does."""
     shape, abilities = sizes.observation_shape, sizes.abilities
     if kind in ("mlp", "tower", "attention"):
         make = ChanceNetwork if abilities.num_codes else MuZeroNetwork
         return make(sizes, None if kind == "mlp" else _board_of(environment, kind), attends=kind == "attention")
     if abilities.num_codes:
         raise ValueError(
-            f"--network.kind {kind} imagines what one move leads to, and chance makes several of it; choose "
+            f"--network.kind {kind} predicts one position for each move, but chance makes several possible; choose "
             "--network.kind mlp or tower, or --network.chance-codes 0"
         )
     if kind == "pixels":

@@ -1,7 +1,7 @@
 """The base of all kinds of network, and MuZero's own: a residual MLP, a convolution tower, a transformer over cells.
 
-There every embedding is min-max scaled to [0, 1] per sample (MuZero, appendix G), which keeps an unroll of any depth in
-range. The networks of `imagining` have no such scaling; they round embeddings to bits.
+MuZero's scale every embedding to [0, 1] per sample by its minimum and maximum (MuZero, appendix G), which keeps an
+unroll of any depth in range. The networks of `imagining` round embeddings to bits instead.
 """
 
 import math
@@ -38,7 +38,7 @@ class Network(nn.Module):
         return self.projector.predict(projection)
 
     def __call__(self, observation, action):
-        """Calls all that a network of these abilities will ever be asked, so that `init` makes the parameters of it."""
+        """Calls every method that a network of these abilities needs, so that `init` makes all its parameters."""
         output = self.initial_inference(observation)
         if self.sizes.abilities.dynamics:
             output = self.recurrent_inference(output.embedding, action)
@@ -99,12 +99,12 @@ class MuZeroNetwork(Network):
 
 
 def position_outputs(sizes: Sizes) -> tuple[int, ...]:
-    """How many numbers a position's heads give: of policy, value and, where they are predicted, legal moves."""
+    """How many numbers a position's heads give: of policy, value and, if predicted, legal moves."""
     return (sizes.num_actions, sizes.num_bins) + (sizes.num_actions,) * sizes.abilities.legality
 
 
 def move_outputs(sizes: Sizes) -> tuple[int, ...]:
-    """How many numbers a move's heads give: of the reward and, where it is predicted, the discount's sign."""
+    """How many numbers a move's heads give: of the reward and, if predicted, the discount's sign."""
     return (sizes.num_bins,) + (3,) * sizes.abilities.discount
 
 

@@ -1,8 +1,8 @@
-"""A network for screens: it shrinks a picture to a few cells, and imagines there.
+"""A network for screens: it shrinks a picture to a few cells, and unrolls those.
 
 The picture is cut into blocks, whose pixels become the channels of one cell, so that each step of shrinking is one
-matrix product: a convolution whose stride is its kernel's side. Its gradient is as fast on a CPU as any other here,
-which that of a strided convolution is not (`ops.convolution`).
+matrix product: a convolution whose stride is its kernel's side. On a CPU its gradient is then as fast as any other
+here, unlike that of a strided convolution (`ops.convolution`).
 """
 
 import math
@@ -15,7 +15,7 @@ from muzero_jax.networks.layers import BoardConvolution, Heads, Projector, Resid
 from muzero_jax.networks.network import MuZeroNetwork, move_outputs, position_outputs
 
 MOST_CELLS = 64
-"""Cells of an embedding: 4 x 8 of a screen of 32 x 64, 5 x 5 of MinAtar's 10 x 10."""
+"""The most cells of an embedding. A screen of 32 x 64 has 4 x 8, MinAtar's of 10 x 10 has 5 x 5."""
 
 
 def block_sizes(shape: tuple[int, ...]) -> list[int]:
@@ -37,7 +37,7 @@ def blocks(pixels: Array, size: int) -> Array:
 
 
 class Shrinking(nn.Module):
-    """A picture [N, H, W, C] to cells [N, h, w, width], by products of blocks alone.
+    """A picture [N, H, W, C] to cells [N, h, w, width], by products of blocks only.
 
     With convolutions of the cells after them Pong began to learn later, and an update took an eighth longer
     (docs/results/2026-11-26-arcade.md).
@@ -51,9 +51,9 @@ class Shrinking(nn.Module):
         x = picture.astype(s.dtype)
         sides = block_sizes(s.observation_shape)
         for step, size in enumerate(sides):
-            width = s.width if step == len(sides) - 1 else 2 * s.width  # a small thing must not be lost at once
+            width = s.width if step == len(sides) - 1 else 2 * s.width  # so that small objects are not lost at once
             cells = blocks(x, size)
-            # As rows and without a bias: on a CPU the gradients of others cost more than everything else here.
+            # As rows and without a bias, because on a CPU other gradients cost more than everything else here.
             shrink = dense(width, dtype=s.dtype, product_dtype=s.product_dtype, use_bias=False)
             rows = shrink(cells.reshape(-1, cells.shape[-1]))
             x = s.activation(nn.LayerNorm(dtype=s.dtype)(rows)).reshape(*cells.shape[:-1], width)
@@ -61,7 +61,7 @@ class Shrinking(nn.Module):
 
 
 class ActionBias(nn.Module):
-    """An action, which touches no cell more than another: a number for each channel, the same in every cell."""
+    """An action on a screen, which belongs to no cell: a number for each channel, the same in every cell."""
 
     sizes: Sizes
 
@@ -73,7 +73,7 @@ class ActionBias(nn.Module):
 class Picture(nn.Module):
     """Each cell's block of the picture, read out linearly: the inverse of `blocks`, in one step.
 
-    Each row of pixels has a layer of its own, so that the pixels come out in the picture's order. To transpose them
+    Each row of a block has its own layer, so that the pixels come out in the picture's order. To transpose them
     afterwards took more than half of an update on a CPU.
     """
 

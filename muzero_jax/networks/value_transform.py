@@ -3,9 +3,9 @@
 A categorical head is trained by cross-entropy against the two-hot code of its target (MuZero, Schrittwieser et al.
 2020, appendix F) and read as the expectation. One bin means a plain scalar head with squared error.
 
-Where returns are large, bins lie evenly after h of Pohlen et al. 2018 (arXiv 1805.11593, section 3.2), which is much
+For large returns bins are evenly spaced after h of Pohlen et al. 2018 (arXiv 1805.11593, section 3.2), which is much
 like a square root: 255 of them reach from -100,000 to 100,000, and the next to 0 is 17. As in MuZero the expectation is
-that of h(x), and then undone. So a mixed return is read a little too small: an even chance of 0 or 1,000 as 273.
+of h(x) and then inverted, so an uncertain return is read too small: an even chance of 0 or 1,000 as 273.
 """
 
 import math
@@ -18,7 +18,7 @@ import optax
 from jaxtyping import Array, Float
 
 EPSILON = 1e-3
-"""The slope that h keeps for large numbers, so that it can be undone."""
+"""The slope that h keeps for large numbers, so that it can be inverted."""
 
 
 class Support(NamedTuple):
@@ -72,7 +72,7 @@ def to_scalar(logits: Float[Array, "... S"], support: Support) -> Float[Array, "
     if support.num_bins == 1:
         expected = logits[..., 0]
     else:
-        # A constant: where the program makes them, XLA of jaxlib 0.10.2 can fail to compile the softmax for an H100.
+        # A constant: if the program makes them, XLA of jaxlib 0.10.2 can fail to compile the softmax for an H100.
         bins = np.linspace(*support.ends, support.num_bins, dtype=np.float32)
         # A sum, not a matrix product: accelerators round the inputs of products to fewer bits.
         expected = jnp.sum(jax.nn.softmax(logits) * bins, axis=-1)

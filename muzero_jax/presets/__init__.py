@@ -1,6 +1,6 @@
-"""A starting point for every game: plain Python, one function a family, with what was measured of it.
+"""The settings that each game starts with: plain Python, one function a family, with measured results.
 
-Times were taken on two AMD EPYC cores without an accelerator, where nothing else is said. A flag overrides any field.
+Times are on two AMD EPYC cores without an accelerator, unless stated otherwise. A flag overrides any field.
 """
 
 from collections.abc import Callable
@@ -31,10 +31,10 @@ TIMES = {
     "large GPU": {"observation": 16, "fully_convolutional": 4, "tower": 8, "pixels": 16},
     "TPU": {"observation": 4, "pixels": 4},
 }
-"""Times as many games and windows as for a CPU, by kind of network: enough work that a GPU computes for longer than a
-host would take to start each kernel alone, where there is no CUDA graph. These sizes come from previews. On an H100, 16
-times the games of Hex 5x5 were 3 times the frames a second (docs/results/2026-11-27-h100.md), and Go's 512 games made
-the included agent, with wider convolutions (docs/results/2026-11-27-h100-agents.md)."""
+"""Times as many games and windows as for a CPU, by kind of network: enough work that a GPU is not launch-bound even
+without a CUDA graph. These sizes come from previews. On an H100, 16 times the games of Hex 5x5 were 3 times the frames
+a second (docs/results/2026-11-27-h100.md), and the included agent of Go was trained with 512 games and wider
+convolutions (docs/results/2026-11-27-h100-agents.md)."""
 
 
 def preset(env: str, board_size: int | None = None, kind: str | None = None) -> Config:
@@ -42,10 +42,10 @@ def preset(env: str, board_size: int | None = None, kind: str | None = None) -> 
 
     Args:
       env: a game's name, or the path of a Python file with one.
-      board_size: None for the game's own size; of Hex, a size that suits the device.
-      kind: of the device, as `ops.devices.kind` says it; by default that of this machine.
+      board_size: None: the game's own size, or for Hex a size that suits the device.
+      kind: of the device, as `ops.devices.kind` returns it; by default that of this machine.
 
-    Raises ValueError in one sentence for a game or a size that does not exist.
+    Raises ValueError for a game or a size that does not exist.
     """
     from muzero_jax.games.own_game import load_environment
 
@@ -77,16 +77,16 @@ def _of_game(env: str, board_size: int | None, environment: Environment) -> Conf
 def suited(config: Config, kind: str) -> tuple[Config, str]:
     """The settings for a kind of device, at the same replay ratio, and in words what was chosen and why."""
     if kind == "CPU":
-        # An iteration of theirs lasts seconds on CPUs, each of which leaves 25 MiB of tasks in XLA's queue.
+        # Their iterations last seconds on CPUs, and each second leaves 25 MiB of tasks a device in XLA's queue.
         is_slow = config.network.kind in ("tower", "fully_convolutional")
         return (replace(config, iterations_per_chunk=1) if is_slow else config), ""
     times = TIMES[kind].get(config.network.kind, 1)
     play = replace(config.self_play, num_envs=times * config.self_play.num_envs)
     optimiser = replace(config.optimiser, batch_size=times * config.optimiser.batch_size)
     network, is_wider = config.network, kind == "large GPU" and config.network.kind == "fully_convolutional"
-    if is_wider:  # so an H100 made the included agents of Connect Four and Go (docs/results/2026-11-27-h100-agents.md)
+    if is_wider:  # as for the H100's included agents of Connect Four and Go (docs/results/2026-11-27-h100-agents.md)
         network = replace(network, width=2 * network.width, num_blocks=2 * network.num_blocks)
-    engine = "own" if config.model == "rules" else "passes"  # the presets with the rules are games with chance
+    engine = "own" if config.model == "rules" else "passes"  # presets with --model rules are of games with chance
     search = replace(config.search, engine=engine)
     wider = f", width {network.width} in {network.num_blocks} blocks" if is_wider else ""
     chosen = f"{play.num_envs:,} games, batches of {optimiser.batch_size:,}, search {engine}{wider}"

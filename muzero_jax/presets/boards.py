@@ -1,4 +1,4 @@
-"""The settings of board games, but for Hex, and of games of one's own."""
+"""The settings of board games except Hex, and of your own games."""
 
 import math
 from dataclasses import replace
@@ -16,9 +16,9 @@ from muzero_jax.storage.config_groups import (
 from muzero_jax.types import Environment
 
 LARGEST_SMALL_OBSERVATION = 128
-"""The most numbers that a game of one's own may show on a board to take the small boards' preset."""
+"""The most numbers that your own game may show on a board to take the small boards' preset."""
 LONGEST_MONTE_CARLO = 64
-"""The longest game whose values are learned from its outcome alone."""
+"""Moves of the longest game whose values are learned only from its outcome."""
 
 
 def small_board(env: str, *, longest_game: int, num_bins: int, exploration: float) -> Config:
@@ -56,7 +56,7 @@ def tic_tac_toe() -> Config:
     After 4 minutes no reply by any opponent beats it (evaluate.py exhaustive), and in every position that can arise
     it plays an optimal move (evaluate.py oracle), for seeds 0, 1 and 2.
     """
-    # Half of all moves are drawn at random, so that it meets every position, also those that good play never leads to.
+    # Half of all moves are random, so that it meets every position, also those that good play never leads to.
     config = small_board("tic_tac_toe", longest_game=9, num_bins=3, exploration=0.5)
     return replace(config, minutes=4.0)
 
@@ -83,8 +83,8 @@ def tower(env: str, *, num_bins: int, mcts_simulations: tuple[int, ...] = ()) ->
     """A convolution tower for larger boards: chess, shogi and Go 19x19; meant for an accelerator.
 
     mcts_simulations: budgets of rollout MCTS to play against. By default none: 32 random games at once take 2 ms of
-    Othello, but 40 of animal shogi, 400 of Gardner chess, 700 of Go 9x9 and 2,700 of chess, and a match needs a hundred
-    or a thousand times some 30. There random play and the run's own versions tell how it goes.
+    Othello, but 40 of animal shogi, 400 of Gardner chess, 700 of Go 9x9 and 2,700 of chess, and a match needs 100 or
+    1,000 of them for each of some 30 moves. There random play and the run's own versions are the opponents.
     """
     return Config(
         env=env,
@@ -97,13 +97,13 @@ def tower(env: str, *, num_bins: int, mcts_simulations: tuple[int, ...] = ()) ->
         optimiser=OptimiserConfig(
             batch_size=128, updates_per_iteration=8, reward_weight=3.0, reconstruction_weight=10.0
         ),
-        # One evaluation of Go 9x9 takes a minute and more: at a small board's pace there would be nothing else.
+        # An evaluation of Go 9x9 takes over a minute: at a small board's interval there would be nothing else.
         evaluation=EvaluationConfig(interval_minutes=10.0, games=64, final_games=64, mcts_simulations=mcts_simulations),
     )
 
 
 def imagining(config: Config) -> Config:
-    """In a tower's place convolutions that imagine the next position, and Muon: Othello and Go 9x9.
+    """Convolutions that imagine the next position instead of a tower, and Muon: for Othello and Go 9x9.
 
     In six minutes of Othello on a core these made 1.5 times the tower's frames, and won 86% [75, 92] of 64 games
     against it (docs/results/2026-11-25-agents.md).
@@ -137,9 +137,9 @@ def go_9x9() -> Config:
 def own_game(env: str, environment: Environment) -> Config:
     """python experiments/train.py --env examples/nim.py
 
-    A game of one's own: the small boards' settings, or the tower where a board shows more than 128 numbers. What is no
-    board of bits takes an MLP. Where games last at most 64 moves, values are learned from their outcome, and rollout
-    MCTS is met; random games say how long they last. Nothing is known of the game beyond that: see --help-all.
+    Your own game: the small boards' settings, or the tower if a board shows more than 128 numbers; an MLP if it shows
+    no board of bits or lists chance. Random games measure its length: up to 64 moves, values are learned from the
+    outcome and rollout MCTS is an opponent. Nothing else is known of the game: see --help-all.
     """
     from muzero_jax.games.own_game import random_games
     from muzero_jax.games.random_play import longest_game
@@ -149,12 +149,12 @@ def own_game(env: str, environment: Environment) -> Config:
         return tower(env, num_bins=3)
     seen = longest_game(random_games(environment))
     print(f"settings: those of small boards; random games last up to {seen} moves")
-    longest = 3 * seen // 2 + 1  # some games that are not random last longer
+    longest = 3 * seen // 2 + 1  # games that are not random may last longer
     config = small_board(env, longest_game=longest, num_bins=3, exploration=min(0.5, 2.5 / longest))
     if longest > LONGEST_MONTE_CARLO:
         config = replace(config, targets=replace(config.targets, td_steps=32, td_lambda=0.95))
     if not shows_planes_of_bits(environment) or environment.chance is not None:
-        optimiser = replace(config.optimiser, reconstruction_weight=1.0)  # of numbers; of bits it is 10
+        optimiser = replace(config.optimiser, reconstruction_weight=1.0)  # for numbers; for bits it is 10
         config = replace(config, network=replace(config.network, kind="mlp"), optimiser=optimiser)
     budgets = (100,) if longest <= LONGEST_MONTE_CARLO else ()
     return replace(config, evaluation=EvaluationConfig(mcts_simulations=budgets, opening_plies=min(2, seen // 4)))

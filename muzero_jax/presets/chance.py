@@ -16,9 +16,9 @@ def game_2048() -> Config:
     """python experiments/train.py --env 2048
 
     After 8.5 M frames, 26 minutes on a shared core, a mean return of 21,328 [19,669, 22,986] with 8 simulations, and of
-    38,636 [34,979, 42,292] with 64. At 250,000 frames the rules have 5,618, --model learned_outcomes 2,640 and --model
-    learned 1,385 (docs/results/2026-11-25-chance.md).
-    Games last hundreds of moves, so a value is learned from ten rewards and then the search's value.
+    38,636 [34,979, 42,292] with 64. At 250,000 frames --model rules has 5,618, learned_outcomes 2,640 and learned
+    1,385 (docs/results/2026-11-25-chance.md).
+    Games last hundreds of moves, so values are learned from ten rewards and then the search's value.
     """
     return Config(
         env="2048",
@@ -28,15 +28,15 @@ def game_2048() -> Config:
         search=SearchConfig(num_simulations=8, max_num_considered_actions=4, rescale_values=True),  # Q of thousands
         self_play=SelfPlayConfig(num_envs=256, exploration=0.0),
         targets=TargetConfig(td_steps=10, discount=0.999),
-        optimiser=OptimiserConfig(updates_per_iteration=8, reconstruction_weight=10.0),  # for learned models alone
+        optimiser=OptimiserConfig(updates_per_iteration=8, reconstruction_weight=10.0),  # only for learned models
     )
 
 
 def backgammon() -> Config:
     """python experiments/train.py --env backgammon
 
-    An MLP, for the view is a list. After 1.2 M frames, 15 minutes on a shared core, 99.6% [97.8, 99.9] against random
-    play and 100% [98.5, 100] against pip-count (docs/results/2026-11-25-chance.md).
+    An MLP, because observations are lists. After 1.2 M frames, 15 minutes on a shared core, 99.6% [97.8, 99.9] against
+    random play and 100% [98.5, 100] against pip-count (docs/results/2026-11-25-chance.md).
     """
     return Config(
         env="backgammon",
@@ -54,13 +54,13 @@ def backgammon() -> Config:
 def minatar(env: str) -> Config:
     """python experiments/train.py --env minatar-breakout
 
-    Plain MuZero, for nobody can list the chance of these games. Values are discounted, for games need not end. After 10
+    Plain MuZero, because chance outcomes are not listed. Values are discounted, because games need not end. After 10
     minutes of one core, Breakout's self-play has a mean return of 20.3, and Seaquest's of 1.5 and 1.9, two seeds
     (docs/results/arcade#minatar).
     """
     print(f"rules: {env} is MinAtar's, inside pgx, and under the GPL-3.0")
     # Learning takes nine tenths of the time, so windows are short. With Q stretched to [0, 1] instead of Q in points,
-    # Breakout's 20.3 was 16.2, and with AdamW at 1e-3 besides 5.0.
+    # Breakout had 16.2 instead of 20.3, and 5.0 with AdamW at 1e-3 as well.
     return Config(
         env=env,
         minutes=30.0,
@@ -81,22 +81,22 @@ def minatar(env: str) -> Config:
 def arcade(env: str) -> Config:
     """python experiments/train.py --env octax:pong
 
-    A game on a screen. Three seeds of Pong, 72 to 90 minutes on one core each, have a mean return of 0.5, 2.9 and 4.9,
-    where random play has -8.3 (docs/results/arcade).
+    A game on a screen. Three seeds of Pong, 72 to 90 minutes on one core each, have a mean return of 0.5, 2.9 and 4.9;
+    random play has -8.3 (docs/results/arcade).
     """
     return Config(
         env=env,
         minutes=45.0,
         # Rewards are a few points at most, and few of them count at a discount of 0.97.
         network=NetworkConfig(kind="pixels", width=32, num_bins=201, support_range=40.0, squash=True),
-        # Q in points: stretched to [0, 1], the values of moves that hardly differ make a target of noise. Pong's moves
-        # differ by some 0.01 at first, so that at 0.4 the search's policy hardly left the network's.
+        # Q in points, because stretched to [0, 1] the values of moves that hardly differ make a target of noise. Pong's
+        # moves differ by some 0.01 at first, so at value_scale 0.4 the search's policy hardly left the network's.
         search=SearchConfig(num_simulations=8, max_num_considered_actions=4, value_scale=2.0),
         self_play=SelfPlayConfig(num_envs=64, exploration=0.0),
         replay=ReplayConfig(replay_length=4096),
         targets=TargetConfig(unroll_steps=3, td_steps=10, discount=0.97),
         # Two windows for each frame. AdamW at 1e-3 needed twice as many updates for the same play.
-        # A picture that is read back takes twice the time and lacks the ball, which is one pixel.
+        # A reconstruction loss takes twice the time, and its pictures lack the ball, which is one pixel.
         optimiser=OptimiserConfig(
             name="muon", batch_size=128, updates_per_iteration=8, learning_rate=0.01, schedule="cosine"
         ),
@@ -106,8 +106,8 @@ def arcade(env: str) -> Config:
 def outside(env: str) -> Config:
     """python experiments/train.py --env gymnax:CartPole-v1
 
-    An MLP of whatever is seen, for an environment of another library. Nothing is known of its returns but that they fit
-    into a thousand either way. CartPole has 500 in every episode after four minutes on one core.
+    An MLP for any observation, for an environment of another library. Returns are assumed to lie between -1,000 and
+    1,000. CartPole has 500 in every episode after four minutes on one core.
     """
     return Config(
         env=env,

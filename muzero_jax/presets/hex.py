@@ -11,7 +11,7 @@ SIZES = {"CPU": 5, "small GPU": 9, "large GPU": 11, "TPU": 9}
 
 LARGEST_SMALL_BOARD = 7
 """The largest Hex board that takes the small boards' network, whose games are many and cheap. Larger ones take
-convolutions, whose weights fit every board: those of an hour of 7x7 alone won 84% of their games on 9x9 against MLPs
+convolutions, whose weights fit every board: after an hour on only 7x7 they won 84% of their games on 9x9 against MLPs
 that had learned 9x9 itself with as many FLOPs (docs/results/hex-sizes)."""
 SMALLEST_WITH_MUON = 6
 """From this Hex board on Muon was better than AdamW, one seed each; on 5x5, with canonical observations, they were
@@ -25,23 +25,23 @@ STARTS = 72
 def hex_any(board_size: int) -> Config:
     """python experiments/train.py --env hex --board-size 5
 
-    Since it has canonical observations: 5x5 scores 91% against rollout MCTS with 1,000 simulations after 327,680
-    frames (three seeds; 84% before). On one core 6x6 scores 100% [98.5, 100] after 20 minutes, and 99.6% with 10,000
-    simulations; 7x7 99.6% [97.8, 99.9] and 96.5% after 30 (docs/results/2026-11-23-hex-sizes.md).
-    Before: 5x5 95.2% [93.7, 96.4] and 96.1% [94.7, 97.1] after 15 minutes on two cores (two seeds), with a
-    winning-move accuracy of 98.1% and 97.2%. Half of all games are lost by strategy, because of the swap. 4x4 scores
-    86.9% [85.4, 88.3] after 8 minutes, where the best possible is some 90%. 3x3 scores 58.9% [56.8, 61.0] after 3,
-    where it is some 59% (docs/results/2026-11-21-two-cpu-cores.md).
+    With canonical observations 5x5 scores 91% against rollout MCTS with 1,000 simulations after 327,680 frames (three
+    seeds; 84% without). On one core 6x6 scores 100% [98.5, 100] after 20 minutes, and 99.6% with 10,000 simulations;
+    7x7 99.6% [97.8, 99.9] and 96.5% after 30 (docs/results/2026-11-23-hex-sizes.md). Without them, on two cores: 5x5
+    95.2% [93.7, 96.4] and 96.1% [94.7, 97.1] after 15 minutes (two seeds), with a winning-move accuracy of 98.1% and
+    97.2%. Because of the swap rule half of all games begin in a lost position: 4x4 scores 86.9% [85.4, 88.3] after 8
+    minutes, where the best possible is some 90%, and 3x3 58.9% [56.8, 61.0] after 3, where it is some 59%
+    (docs/results/2026-11-21-two-cpu-cores.md).
     """
-    # One random stone, and the swap rule makes the opening fair; after two the side that moved first has mostly won.
+    # After one random stone the swap rule makes the opening fair; after two the side that moved first has mostly won.
     opening_plies = 1
     longest_game = board_size**2
     exploration = 2.5 / longest_game  # about two random moves a game
     config = small_board("hex", longest_game=longest_game, num_bins=2, exploration=exploration)
     # Half of all games begin in a lost position. There an exact value is the same after every move, so an agent has no
-    # reason to resist. Exploratory returns run on through random moves, so they differ between moves. With them it
-    # scores 95% against rollout MCTS with 1,000 simulations on 5x5; it scored 87 to 90% (docs/lab-notebook.md). So a
-    # value is not that of perfect play, and the search's own value reaches no target.
+    # reason to resist. Exploratory returns continue through random moves, so they differ between moves: with them it
+    # scores 95% against rollout MCTS with 1,000 simulations on 5x5, and 87 to 90% without (docs/lab-notebook.md).
+    # Values are therefore not those of perfect play, and the search's own value is in no target.
     config = replace(
         config,
         board_size=board_size,
@@ -56,15 +56,15 @@ def hex_any(board_size: int) -> Config:
 
 
 def for_every_board(network: NetworkConfig) -> NetworkConfig:
-    """Convolutions, whose weights fit every board; they stay if the network has them."""
+    """The network with convolutions, whose weights fit every board; unchanged if it has them."""
     return network if network.kind == "fully_convolutional" else replace(network, kind="fully_convolutional", width=32)
 
 
 def larger_hex(config: Config) -> Config:
-    """Hex from 8x8: convolutions, which see every cell alike."""
+    """Hex from 8x8: convolutions, which treat all cells alike."""
     size, rollout = config.board_size or 0, config.self_play.rollout_length
     budgets = (100, 1000) if size <= 9 else (100,) if size <= 13 else ()
-    # A window must fit into the buffer whole. Beyond it there is room for as many starts as on 7x7.
+    # The buffer holds a whole window and as many further starts as on 7x7.
     replay_length = -(-(config.window_length + STARTS) // rollout) * rollout
     return replace(
         config,

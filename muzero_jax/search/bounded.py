@@ -1,12 +1,12 @@
 """A model for search in which no value leaves the range of a game's returns.
 
-A learned model pays the reward of a win, and goes on valuing what comes after it: reward + discount x value of a won
-move was 1.85 where a return is at most 1. So each node here carries, beside its embedding, the range in which its value
-keeps reward + discount x value within bounds at *every* node above it, and its value is brought into that range.
-Whatever is backed up then lies within bounds, and so do means of it. That is `clip(reward + discount x value)` at every
-level of the backup, but done where a node is made, so that it bounds any search, mctx's too.
+A learned model may predict the reward of a win and still value what comes after it: reward + discount x value of a
+winning move was 1.85 although a return is at most 1. Therefore each node also carries the range in which its value
+keeps reward + discount x value within bounds at *every* node above it, and its value is clipped to that range. All
+values that are backed up then lie within bounds, and so do their means. This is `clip(reward + discount x value)` at
+every level of the backup, but done when a node is made, so that it bounds any search, mctx's too.
 
-What a model says of positions that go on is left as it is: a right reward and a right value never leave the range.
+Correct predictions are not changed, because a right reward and a right value never leave the range.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ from muzero_jax.types import Params, SearchRoots
 
 
 def bounded(simulator: Simulator, bound: float) -> Simulator:
-    """`simulator`, for a game whose returns lie in [-bound, bound] from every position on."""
+    """`simulator` with clipped values, for a game whose returns lie in [-bound, bound] from every position on."""
 
     def root(params: Params, roots: SearchRoots) -> Node:
         node = simulator.root(params, roots)
@@ -37,10 +37,10 @@ def bounded(simulator: Simulator, bound: float) -> Simulator:
         return below(node, low, high)
 
     def below(node: Node, low: Array, high: Array) -> Node:
-        """The node below one whose value must stay in [low, high]."""
-        reach = jnp.abs(node.discount) * bound  # beyond it no value could make up for the reward
+        """`node` with clipped reward and value, below a node whose value must stay in [low, high]."""
+        reach = jnp.abs(node.discount) * bound  # no value could make up for a reward beyond that
         reward = jnp.clip(node.reward, low - reach, high + reach)
-        divisor = jnp.where(node.discount == 0, 1.0, node.discount)  # a value that counts nothing may be any
+        divisor = jnp.where(node.discount == 0, 1.0, node.discount)  # with discount 0 any value will do
         ends = (low - reward) / divisor, (high - reward) / divisor
         lowest, highest = (jnp.clip(pick(*ends), -bound, bound) for pick in (jnp.minimum, jnp.maximum))
         return _within(node._replace(reward=reward), lowest, highest)
@@ -49,5 +49,5 @@ def bounded(simulator: Simulator, bound: float) -> Simulator:
 
 
 def _within(node: Node, low: Float[Array, " B"], high: Float[Array, " B"]) -> Node:
-    """The node with its value in [low, high], which it carries."""
+    """The node with its value clipped to [low, high], and with this range in its embedding."""
     return node._replace(value=jnp.clip(node.value, low, high), embedding=(node.embedding, low, high))

@@ -1,6 +1,6 @@
 """The reference: the searches of `policies`, through mctx (`--search.engine mctx`).
 
-`legal_action_mask` is True where legal everywhere in this project; it is inverted once, here, where mctx wants
+`legal_action_mask` is True where legal everywhere in this project, and inverted only here, for mctx's
 `invalid_actions`. The functions' arguments are explained in `policies`.
 """
 
@@ -88,7 +88,7 @@ def puct_search(
     pb_c_base: float,
     temperature: float,
 ) -> SearchFn:
-    """`policies.puct_search`, through mctx, which breaks ties by chance: without noise by one fixed key."""
+    """`policies.puct_search`, through mctx, which breaks ties at random; without noise one fixed key does so."""
     is_noisy = dirichlet_fraction > 0 or temperature > 0
     recurrent_fn = _recurrent_fn(simulator)
 
@@ -106,7 +106,7 @@ def puct_search(
             pb_c_base=pb_c_base,
             temperature=temperature,
         )
-        # mctx divides by the temperature; at 0 the most visited action is taken without its detour over noise.
+        # mctx divides by the temperature, so at 0 the most visited action is taken directly.
         most_visited = jnp.argmax(output.action_weights, axis=-1).astype(jnp.int32)
         action = output.action if temperature else most_visited
         return SearchOutput(action, output.action_weights, output.search_tree.summary().value, output.search_tree)

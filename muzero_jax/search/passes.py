@@ -1,25 +1,25 @@
 """Gumbel's simulations in passes: all those of a round of sequential halving at the same time.
 
-In each round every root action still considered is visited once, and these visits fall into different subtrees, so
-that none depends on another. A round is then one pass, with one call of the network for all of them: 16 simulations of
-8 actions are 4 passes, 64 simulations of 16 actions 15.
+In each round every root action still considered is visited once, and these visits fall into different subtrees, so they
+are independent. A round is then one pass, with one call of the network for all of them: 16 simulations of 8 actions are
+4 passes, 64 simulations of 16 actions 15.
 
     root actions  a b c d     pass 1: one visit of each, 4 positions for the network at once
                   a   c       halving: the worse half is dropped, its subtrees are forgotten
                   a   c       pass 2, 3, ...: two positions at once
 
-The subtrees, one for each action still considered, have equally many nodes, so their arrays have static shapes: where a
-descent ends is found by following all nodes' choices at once, twice as far each time, and a node keeps its path from
-the top, so a backup is one sum. The work of a pass grows with the nodes that there are, so this is for some hundred
+The subtrees, one for each action still considered, have equally many nodes, so their arrays have static shapes. A pass
+finds where descents end by following all nodes' choices at once, twice as far each time. Each node stores its path from
+the top, so a backup is one sum. The work of a pass grows with the number of nodes, so this is for some hundred
 simulations and not for thousands.
 
-A position with fewer legal actions than m has a halving of its own, with more and narrower rounds. Their visits find
-room in the others' passes, which are widened where they must be, and in further ones, which are made only while a
-position of the batch has use for them. With 16 simulations of 8 actions there are up to 4 more, of two actions each.
+A position with fewer legal actions than m has its own halving, with more and narrower rounds. Its visits share the
+passes of the other positions, which are widened if necessary, and further passes, which are made only while a position
+of the batch needs them: with 16 simulations of 8 actions up to 4 more, of two actions each.
 
-Trees differ from `tree.grow`'s in two things. Halving compares the actions after a whole round, while one simulation
-after another compares them again after each visit, when one of them has a visit more and sigma has grown. And a forced
-move is visited half as often as there are simulations: all of them would be the longest chain of passes.
+Trees differ from `tree.grow`'s in two ways. Here halving compares the actions after a whole round, but there after each
+visit, when one of them has a visit more and sigma has grown. And a forced move gets only half of the simulations,
+because all of them would be the longest chain of passes.
 """
 
 from collections.abc import Callable
@@ -37,13 +37,13 @@ from muzero_jax.search.simulator import Node, Simulator
 from muzero_jax.types import Params
 
 NONE = 0
-"""In `children`: nothing leads back to the top, so its index is free to say this."""
+"""In `children`: no child. No action leads back to the top, so its index is free."""
 
 
 class Lanes(NamedTuple):
     """Subtrees of root actions, each of up to M nodes; node 0 is where the action leads.
 
-    G lanes, W of each of B games: lane w B + b is an action of game b. Numbers are those of `tree.Tree`.
+    G lanes, W for each of B games: lane w B + b is an action of game b. Fields mean the same as in `tree.Tree`.
     """
 
     prior: Array  # [M, G, A]
@@ -52,13 +52,13 @@ class Lanes(NamedTuple):
     children: Array  # [M, G, A] int32
     raw_value: Array  # [M, G]
     total: Array  # [M, G] sum of the node's own evaluation and those of all nodes below, as seen from it
-    count: Array  # [M, G] how many these are; 0 where there is no node yet
+    count: Array  # [M, G] how many these are; 0 if there is no node yet
     reward: Array  # [M, G]
     discount: Array  # [M, G]
     parent: Array  # [M, G] int32
     action: Array  # [M, G] int32
-    path: Array  # [M, G, M] whether the last index is of a node on the way to this one, or of itself
-    path_reward: Array  # [M, G, M] the rewards between the two, as seen from there
+    path: Array  # [M, G, M] 1 if the last index is this node or a node above it, else 0
+    path_reward: Array  # [M, G, M] the discounted rewards from that node to this one, for the player to move there
     path_discount: Array  # [M, G, M] the product of the discounts between the two
     embedding: Any  # leaves [M, G, ...]
     is_chance: Array | None  # [M, G]; None in a game without chance nodes
@@ -78,10 +78,10 @@ def visit(
 
     Args:
       root: with the prior over legal actions.
-      score: of each root action [B, A] by what is known of it, -inf where it is illegal.
+      score: the root's statistics -> the score of each root action [B, A], -inf if it is illegal.
       below: the rule of all other nodes; it must take any number of rows at once.
       key: for the expansions.
-      rounds: `rounds_of` at most A actions.
+      rounds: `rounds_of`, for at most A actions.
     """
     assert not simulator.passes_afterstates, "a visit makes one node here"
     num_games, num_actions = root.prior.shape
@@ -93,7 +93,7 @@ def visit(
     row = Row(root.prior, zeros, zeros, root.value, root.value)
     scores, actions = lax.top_k(score(row), len(rounds) - 1)
     is_active, actions = jnp.isfinite(scores.T), actions.T  # [W, B]
-    actions = jnp.where(is_active, actions, actions[0])  # a lane without an action of its own is idle
+    actions = jnp.where(is_active, actions, actions[0])  # a lane without its own action is idle
     num_visited = jnp.asarray(rounds)[is_active.sum(0)]  # [B, P]
     num_passes = (num_visited > 0).sum(-1).max()
     first_key = jax.random.fold_in(key, 0)
@@ -114,14 +114,14 @@ def visit(
 
 
 def rounds_of(visits: np.ndarray) -> np.ndarray:
-    """How many root actions are visited in each pass, [m + 1, P] by how many are considered.
+    """How many root actions are visited in each pass: [m + 1, P], row k for k considered actions.
 
     Args:
-      visits: `policies.considered_visits`. The last pass of a row may be cut by the budget.
+      visits: `policies.considered_visits`. The budget may end within the last pass of a row.
     """
     rows = [np.bincount(row.astype(int)) for row in visits]
     rows[0] = np.zeros(1, int)  # a game that is over has no action to visit
-    rows[1] = rows[1][: max(map(len, rows[2:]), default=None)]  # a forced move, no more often than one of two
+    rows[1] = rows[1][: max(map(len, rows[2:]), default=None)]  # a forced move is visited no more often than one of two
     length = max(map(len, rows))
     return np.array([np.pad(row, (0, length - len(row))) for row in rows])
 
@@ -129,8 +129,8 @@ def rounds_of(visits: np.ndarray) -> np.ndarray:
 def phases(rounds: np.ndarray) -> list[tuple[int, int, int, bool]]:
     """(lanes, first pass, last pass + 1, whether all are made) of all passes but the first, which visits m actions.
 
-    Each phase compiles a pass of its own, so lanes are as many as in some round of m actions, or two. Passes beyond
-    those rounds are a phase of their own, because their number depends on the positions.
+    Each phase compiles its own pass, so lanes are rounded up to one, two or those of a round of m actions. Passes
+    beyond these rounds are a separate phase, because their number depends on the positions.
     """
     widths = rounds.max(0)
     steps = np.union1d(rounds[-1], [1, 2])
@@ -148,7 +148,7 @@ def _turn(
     num_visited: Array,
     grow: Callable[[Array, Lanes], Lanes],
 ) -> tuple[Lanes, Row, Array]:
-    """Pass `new` over lanes, the root's row and whether a lane's action is still considered [W, B]."""
+    """Makes pass `new`: of lanes, the root's row, and whether a lane's action is still considered [W, B]."""
     lanes, row, is_active = carry
     is_active &= _rank(_scores(score, row, actions, is_active)) < num_visited[:, new]
     lanes = grow(new, lanes)
@@ -161,10 +161,10 @@ def _scores(score: Callable[[Row], Array], row: Row, actions: Array, is_active: 
 
 
 def _seen(row: Row, lanes: Lanes, actions: Array, is_active: Array, visits: Array | int) -> Row:
-    """The root's row after so many visits of the active lanes' actions [W, B]."""
+    """The root's row after each active lane's action [W, B] has had so many `visits`."""
     q = lanes.reward[0] + lanes.discount[0] * lanes.total[0] / lanes.count[0]
     num_games, num_actions = row.q.shape
-    place = jnp.arange(num_games), jnp.where(is_active, actions, num_actions)  # beyond all, where writes are dropped
+    place = jnp.arange(num_games), jnp.where(is_active, actions, num_actions)  # past the end, where writes are dropped
     return row._replace(
         q=row.q.at[place].set(q.reshape(actions.shape), mode="drop"),
         visits=row.visits.at[place].set(jnp.asarray(visits, row.visits.dtype), mode="drop"),
@@ -172,19 +172,19 @@ def _seen(row: Row, lanes: Lanes, actions: Array, is_active: Array, visits: Arra
 
 
 def _rank(scores: Array) -> Array:
-    """The place [W, B] of each lane among its game's, 0 for the highest score; the first among equals."""
+    """The rank [W, B] of each lane among its game's, 0 for the highest score; of equals the first is ahead."""
     lane = jnp.arange(len(scores))
     is_ahead = (scores[:, None] > scores) | ((scores[:, None] == scores) & (lane[:, None, None] < lane[:, None]))
     return is_ahead.sum(0)
 
 
 def _repeated(tree: Any, width: int) -> Any:
-    """Leaves [B, ...] for each of W lanes [W B, ...]."""
+    """Leaves [B, ...] repeated for each of W lanes: [W B, ...]."""
     return jax.tree.map(lambda x: jnp.broadcast_to(x, (width, *x.shape)).reshape(-1, *x.shape[1:]), tree)
 
 
 def _kept(x: Array, *, kept: Array) -> Array:
-    """A leaf [M, G, ...] of the lanes that are kept [W, B]."""
+    """A leaf [M, G, ...], of only those lanes [W, B] that are `kept`."""
     width, num_games = kept.shape
     by_game = x.reshape(len(x), -1, num_games, *x.shape[2:])
     return by_game[:, kept, jnp.arange(num_games)].reshape(len(x), width * num_games, *x.shape[2:])
@@ -216,7 +216,7 @@ def _plant(node: Node) -> Lanes:
 
 
 def _with_room(lanes: Lanes, more: int) -> Lanes:
-    """The lanes with arrays for `more` nodes."""
+    """The lanes, with room for `more` nodes."""
 
     def padded(x: Array, axis: int) -> Array:
         return jnp.concatenate([x, jnp.zeros((*x.shape[:axis], more, *x.shape[axis + 1 :]), x.dtype)], axis)

@@ -1,8 +1,8 @@
-"""Playout-cap randomisation: few moves are searched in full and learned from, the others cheaply (Wu 2019).
+"""Playout-cap randomisation: a few moves are searched in full and learned from, the others cheaply (Wu 2019).
 
-(KataGo, arXiv 1902.10565, section 3.1, where nothing at all is learned from cheap searches.) More games for the same
-computation: values learn from all of their positions, policies only from those searched in full. The games of a batch
-share every draw, because they share one search.
+It plays more games for the same FLOPs: values learn from all of their positions, policies only from those searched in
+full. (In KataGo, arXiv 1902.10565, section 3.1, nothing is learned from cheap searches.) The games of a batch are
+searched in full or cheaply together, because they share one search.
 """
 
 import jax
@@ -13,7 +13,7 @@ from muzero_jax.types import Params, SearchFn, SearchOutput, SearchRoots
 
 
 def mix(full: SearchFn, cheap: SearchFn, *, share: float) -> SearchFn:
-    """The search that is `full` with probability `share` and else `cheap`; it keeps no tree."""
+    """The search that is `full` with probability `share` and otherwise `cheap`; it returns no tree."""
 
     def search(params: Params, key: Array, roots: SearchRoots) -> SearchOutput:
         choice_key, search_key = jax.random.split(key)

@@ -1,9 +1,9 @@
 """Tree search: Gumbel MuZero (default) and PUCT MuZero, as rules for `tree.grow`, over any `Simulator`.
 
-`legal_action_mask` is True where legal, and applies at the root only: further down a learned model has no rules to ask.
-Each node's signed discount makes Q = r + d v hold for either player. Both searches of `mctx_reference` have their twin
-here, with the same trees but for ties within rounding. PUCT differs in two more things: an exact tie goes to the lowest
-action, where mctx draws lots, and the noise at the root is drawn otherwise (`dirichlet`).
+`legal_action_mask` is True where legal, and applies at the root only, because further down a learned model has no rules
+to ask. Each node's signed discount makes Q = r + d v hold for either player. The searches of `mctx_reference` make the
+same trees, except for ties within rounding. PUCT differs in two more ways: an exact tie goes to the lowest action,
+whereas mctx chooses at random, and the noise at the root is sampled differently (`dirichlet`).
 """
 
 import math
@@ -41,7 +41,7 @@ def gumbel_search(
       gumbel_scale: 1 in self-play, 0 in evaluation and play (then the search is deterministic).
       improved_value: `value` is sum_a pi(a) q(a) over the improved policy and the completed Q. Otherwise it is the mean
         of all simulations, as in MuZero; sequential halving spends half of them on actions that it then drops.
-      in_passes: the simulations of a round of halving at the same time (`passes`); then there is no tree to look at.
+      in_passes: run all simulations of a round of halving at the same time (`passes`); no tree is then returned.
     """
     sigma = partial(scaled_q, qtransform=qtransform)
     below = partial(_improved_policy_rule, sigma)
@@ -62,7 +62,7 @@ def gumbel_search(
             return jnp.where(legal_action_mask, jnp.maximum(scores, -1e9), -jnp.inf)
 
         def best_visited(row: Row, visits: Array) -> Array:
-            """The action [B] with the highest score of those visited so often [B]."""
+            """The action [B] with the highest score among those with so many `visits` [B]."""
             return first_argmax(jnp.where(row.visits == visits[:, None], score(row), -jnp.inf))
 
         if in_passes:
@@ -123,9 +123,9 @@ def puct_search(
 
 
 def completed_q(row: Row) -> Float[Array, "B A"]:
-    """Q, where an action never tried counts as the mixed value (Danihelka et al. 2022, equation 10 and appendix D).
+    """Q, with the mixed value for unvisited actions (Danihelka et al. 2022, equation 10 and appendix D).
 
-    That lies between the network's value and the visited actions' Q, weighted by their prior.
+    The mixed value lies between the network's value and the visited actions' Q, weighted by their prior.
     """
     is_visited = row.visits > 0
     prior = jnp.where(is_visited, jnp.maximum(row.prior, _TINY), 0)
@@ -144,7 +144,7 @@ def scaled_q(row: Row, qtransform: QTransform) -> Float[Array, "B A"]:
 
 
 def _improved_policy_rule(sigma, row: Row) -> Array:
-    """Below the root: the visits follow softmax(logits + sigma(q)) (Danihelka et al. 2022, section 5)."""
+    """The rule below the root: visits follow softmax(logits + sigma(q)) (Danihelka et al. 2022, section 5)."""
     q = sigma(row)
     top, total = reduce_rows((jnp.max, jnp.where(row.prior > 0, q, -jnp.inf)), (jnp.sum, row.visits))
     weights = row.prior * jnp.exp(jnp.minimum(q - top, 0))
@@ -154,7 +154,7 @@ def _improved_policy_rule(sigma, row: Row) -> Array:
 def puct_scores(row: Row, *, pb_c_init: float, pb_c_base: float) -> Float[Array, "B A"]:
     """PUCT (Schrittwieser et al. 2020, equations 2 and 5), Q stretched to [0, 1] over the node and its children.
 
-    An action never tried counts as the worst there is.
+    An unvisited action has the lowest Q, 0.
     """
     is_visited = row.visits > 0
     known_q = jnp.where(is_visited, row.q, row.value[:, None])
@@ -169,8 +169,8 @@ def puct_scores(row: Row, *, pb_c_init: float, pb_c_base: float) -> Float[Array,
 def dirichlet(key: Array, alpha: float, shape: tuple[int, ...]) -> Float[Array, "B A"]:
     """Rows from the symmetric Dirichlet distribution, as normalised gamma variates (Marsaglia & Tsang 2000).
 
-    `jax.random.dirichlet` gives each element a rejection loop and a chain of keys of its own, which took a fifth of a
-    whole search. Here all elements are drawn again until each was accepted once; 19 of 20 are at the first attempt.
+    `jax.random.dirichlet` gives each element its own rejection loop and chain of keys, which took a fifth of a whole
+    search. Here one loop samples all elements until each was accepted once; 19 of 20 are at the first attempt.
     """
     d = alpha + 1 - 1 / 3
     boost_key, loop_key = jax.random.split(key)

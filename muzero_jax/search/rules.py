@@ -1,11 +1,11 @@
-"""How a search chooses at a node: the rules that a policy gives it, and chance's own rule where chance acts.
+"""How a search chooses at a node: by the rules of a policy at a decision, and by chance's own rule at an afterstate.
 
-A rule sees a decision as the row of its actions. A game with C outcomes of chance has afterstates in its trees too, and
-their rows have W = max(A, C) columns: the first C of an afterstate are its outcomes, the first A of a decision its
-actions. `with_chance_nodes` lets any rules choose in such trees.
+A rule sees a decision as the row of its actions. A game with C outcomes of chance also has afterstates in its trees, so
+rows have W = max(A, C) columns: the first A of a decision are its actions, the first C of an afterstate its outcomes.
+`with_chance_nodes` adapts any rules to such trees.
 
-An afterstate takes the outcome with the largest p / (n + 1), as mctx does: nothing is drawn. After N visits an outcome
-was taken more than N p - 1 times, and at most (N + C - 1) p times (D'Hondt's seats).
+An afterstate takes the outcome with the largest p / (n + 1), as in mctx, so nothing is sampled. After N visits an
+outcome was taken more than N p - 1 times, and at most (N + C - 1) p times (D'Hondt's seats).
 """
 
 from collections.abc import Callable
@@ -40,11 +40,11 @@ class Rules(NamedTuple):
 
     root: RootRule
     below: Rule  # at all other nodes
-    stop_at_ends: bool = False  # a discount of 0 ends the game for good: nothing is looked for beyond, as mctx does
+    stop_at_ends: bool = False  # do not search beyond a discount of 0, which ends the game; mctx does
 
 
 def with_chance_nodes(root: Node, rules: Rules, num_outcomes: int | None) -> tuple[Node, Rules]:
-    """The roots and the rules for trees in which chance acts too; without outcomes of chance they stay as they are."""
+    """The root and the rules for trees with chance nodes; unchanged without outcomes of chance."""
     if num_outcomes is None:
         return root, rules
     num_actions = root.prior.shape[-1]
@@ -57,12 +57,12 @@ def with_chance_nodes(root: Node, rules: Rules, num_outcomes: int | None) -> tup
 
 
 def or_chance(rule: Rule, num_actions: int) -> Rule:
-    """`rule` at a decision, and at a chance node chance's own."""
+    """A rule that is `rule` at a decision and `least_taken` at a chance node."""
 
     def choose(row: Row) -> Array:
         is_chance = row.is_chance
         assert is_chance is not None
-        # What the rule says of a chance node is thrown away, but must not be NaN: there is a prior to divide by.
+        # The rule's result at a chance node is ignored but must not be NaN, so it gets a prior to divide by.
         decision = of_actions(row._replace(prior=jnp.where(is_chance[:, None], 1.0, row.prior)), num_actions)
         return jnp.where(is_chance, least_taken(row), rule(decision))
 

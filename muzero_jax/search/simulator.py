@@ -1,14 +1,12 @@
 """Models that a search plans with: the learned one, or the ground-truth model (the game's own rules).
 
-With either, the network gives every position its prior and its value.
+With either, the network gives every position its prior and its value. Both are the same two functions, so MuZero and
+AlphaZero differ in nothing else. Searching the same weights either way separates the model's errors from the network's.
 
-Both are the same two functions, so MuZero and AlphaZero differ in nothing else. Searching the same weights either way
-separates the model's faults from the network's.
-
-A game of chance has afterstates besides (Antonoglou et al. 2022, section 4): nodes at which chance acts. Their values
-are those of the player who moved. The move's edge carries its reward and discount 1, the outcome's edge the signed
-discount. In a learned model an afterstate is a node like others. The ground-truth model passes one on the way to the
-next position, so that the network is never asked about it.
+A game with listed chance also has afterstates (Antonoglou et al. 2022, section 4): nodes at which chance acts. Their
+values are for the player who moved. The move's edge has its reward and discount 1, the outcome's edge the signed
+discount. In a learned model an afterstate is a node like others. The ground-truth model passes it on the way to the
+next position, so that the network need not judge it.
 """
 
 import math
@@ -27,7 +25,7 @@ from muzero_jax.types import Chance, Environment, EnvState, Model, NetworkOutput
 class Node(NamedTuple):
     """A new node of each game, as the simulator judges it.
 
-    Below the root of a game with C outcomes a prior has max(A, C) columns: of actions or of outcomes, and then zeros.
+    Below the root of a game with C outcomes a prior has max(A, C) columns: actions or outcomes first, then zeros.
     """
 
     prior: Array  # [B, A] float32 probabilities
@@ -42,9 +40,9 @@ class Node(NamedTuple):
 class Passed(NamedTuple):
     """The afterstate that a simulation passes on its way to a new node."""
 
-    afterstate: Node  # which nothing has judged
-    is_passed: Array  # [B] bool, False where the new node follows its parent at once
-    outcome: Array  # [B] int32, of chance, which leads on to the new node
+    afterstate: Node  # without a value, because nothing judges it
+    is_passed: Array  # [B] bool, False if the new node follows its parent directly
+    outcome: Array  # [B] int32, of chance, which leads to the new node
 
 
 class Simulator(NamedTuple):
@@ -52,10 +50,10 @@ class Simulator(NamedTuple):
 
     root: Callable[[Params, SearchRoots], Node]  # (params, B positions) -> their nodes
     expand: Callable[[Params, Array, Array, Any], Node]
-    """(params, key, action [B], embedding) -> the nodes that the actions lead to; the key is what chance draws from.
-    At a chance node the action is an outcome."""
+    """(params, key, action [B], embedding) -> the nodes that the actions lead to; the key samples chance. At a chance
+    node the action is an outcome."""
     num_outcomes: int | None = None  # C; None without chance nodes
-    passes_afterstates: bool = False  # a simulation makes two nodes, the second after `Node.passed`
+    passes_afterstates: bool = False  # a simulation makes two nodes: `Node.passed`, then its own
 
 
 def learned_model(
@@ -99,8 +97,8 @@ def learned_chance_model(
 ) -> Simulator:
     """Stochastic MuZero's model (Antonoglou et al. 2022): nodes are states and afterstates in turn.
 
-    Each is one call of the network. Action a < A leads from a state to an afterstate, where `chance_logits` say what
-    chance does, and A + c leads on from there.
+    Each is one call of the network. Action a < A leads from a state to an afterstate, whose `chance_logits` predict
+    what chance does, and A + c leads from there to the next state.
 
     Args:
       discount, predicted_legality, predicted_discount: as in `learned_model`, of an outcome's edge.
@@ -130,7 +128,7 @@ def learned_chance_model(
 
 
 def predicted_legal(output: NetworkOutput) -> Bool[Array, "B A"]:
-    """The moves that the model predicts to be legal, or all moves where it predicts none."""
+    """The moves that the model predicts to be legal, or all moves if it predicts none."""
     legal = output.extras["legal_logits"] > 0
     return legal | ~legal.any(-1, keepdims=True)
 
@@ -145,8 +143,9 @@ def ground_truth_model(environment: Environment, model: Model) -> Simulator:
     """AlphaZero's model: nodes are the game's own states, and `model` gives their priors and values. Illegal actions
     have prior 0 everywhere, an ended game has value 0.
 
-    Known chance outcomes get nodes of their own. Other chance is drawn once for each edge, when it is expanded; later
-    visits reuse that draw. Finished games are moved on too, and the results ignored, so `move` must accept every state.
+    Known chance outcomes get their own nodes. Other chance is sampled once for each edge, when it is expanded, and
+    later visits reuse that. Searches also make moves in finished games and ignore the results, so `move` must accept
+    every state.
     """
 
     def judge(params: Params, states: EnvState) -> tuple[Array, Array]:
@@ -170,10 +169,10 @@ def ground_truth_model(environment: Environment, model: Model) -> Simulator:
 
 
 def _ground_truth_chance_model(chance: Chance, num_actions: int, judge: Callable) -> Simulator:
-    """The ground-truth model with known chance outcomes. Every simulation ends at a position, which alone is judged.
+    """The ground-truth model with known chance outcomes. Every simulation ends at a position; nothing else is judged.
 
-    A new move that awaits chance goes straight on to its likeliest outcome, past its afterstate (`Node.passed`). Among
-    equals each root has a first outcome of its own (`tie_breaks`).
+    A new move that awaits chance goes directly to its likeliest outcome, past its afterstate (`Node.passed`). Which of
+    equally likely outcomes comes first depends on the root (`tie_breaks`).
     """
     width = max(num_actions, chance.num_outcomes)
 
@@ -206,11 +205,11 @@ def _ground_truth_chance_model(chance: Chance, num_actions: int, judge: Callable
 
 
 def tie_breaks(observation: Array, num_outcomes: int) -> Float[Array, "B C"]:
-    """Factors just below 1, which order a position's equally likely outcomes: another order for each position.
+    """Factors just below 1, which order equally likely outcomes differently for each position.
 
-    Always the same first would bias every value: a search of few visits would think that all dice show a 1. The order
-    follows from the position alone, and so do the trees. All actions of a root meet the same outcomes, which makes them
-    comparable.
+    If the same one always came first, all values would be biased: a search of few visits would see only dice that show
+    a 1. The order depends only on the position, and so do the trees. All actions of a root meet the same outcomes,
+    which makes them comparable.
     """
     flat = observation.reshape(observation.shape[0], -1)
     bits = lax.bitcast_convert_type(flat.astype(jnp.float32), jnp.uint32)
@@ -225,7 +224,7 @@ def tie_breaks(observation: Array, num_outcomes: int) -> Float[Array, "B C"]:
 _ODD = 2654435769
 """2^32 over the golden ratio, as in Fibonacci hashing (Knuth, volume 3, section 6.4)."""
 _TIE = 1e-5
-"""Some float32 steps apart for each of 32 outcomes, and less than any difference that rules make."""
+"""Some float32 steps between each of 32 outcomes, and less than any difference in a game's probabilities."""
 
 
 def padded(rows: Float[Array, "B n"], width: int) -> Float[Array, "B W"]:

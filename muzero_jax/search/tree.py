@@ -3,10 +3,10 @@
 Search is memory traffic around a network call, so the layout decides its speed. Arrays lie [node, game, ...]: every
 game's new node has the index `simulation + 1`, and an expansion is one contiguous write. Nothing is `vmap`ped over a
 loop, which would copy the whole tree at every level; a level of the descent gathers one row a game, one of the backup
-scatters one element a game. The walk draws no random numbers. Trees equal mctx's node for node, but for ties within
-rounding.
+scatters one element a game. The walk samples no random numbers. Trees equal mctx's node for node, except for ties
+within rounding.
 
-How a node chooses is passed in as `Rules`, so Gumbel and PUCT, one player and two, share this file.
+How a node chooses is passed in as `Rules`, so Gumbel and PUCT, single-player and two-player games share this file.
 """
 
 from typing import Any, NamedTuple
@@ -22,7 +22,7 @@ from muzero_jax.types import Params
 
 ROOT = 0
 UNVISITED = 0
-"""In `children`: no action leads back to the root, so its index is free to say this."""
+"""In `children`: no child. No action leads back to the root, so its index is free."""
 
 
 class Tree(NamedTuple):
@@ -36,7 +36,7 @@ class Tree(NamedTuple):
     visits: Array  # [M, B, A] float32, simulations that took the action
     q: Array  # [M, B, A] reward + discount * value of the child, for the player to move at the node; 0 where unvisited
     children: Array  # [M, B, A] int32, UNVISITED or the child's index
-    raw_value: Array  # [M, B] what the network said
+    raw_value: Array  # [M, B] the network's value
     value: Array  # [M, B] mean over the node's own evaluation and all simulations through it
     count: Array  # [M, B] float32, how many these are
     reward: Array  # [M, B]
@@ -51,7 +51,7 @@ def grow(root: Node, simulator: Simulator, params: Params, rules: Rules, num_sim
     """Runs the simulations (Schrittwieser et al. 2020, appendix B): descend by the rules, expand, back the value up.
 
     Args:
-      root: its prior [B, A] has the actions alone, in a game of chance too.
+      root: its prior [B, A] is over actions only, also in a game with chance.
       params: of the simulator.
       key: for the expansions; simulation i gets fold_in(key, i).
     """
@@ -107,12 +107,12 @@ def _plant(root: Node, num_nodes: int) -> Tree:
 
 
 def _descend(tree: Tree, root_action: Array, rules: Rules) -> tuple[Array, Array]:
-    """(node [B], action [B]) where following the rules meets an action that was never taken, or that ends the game."""
+    """(node [B], action [B]) at which a descent meets an action that was never taken, or that ends the game."""
     games = jnp.arange(root_action.shape[0])
 
     def enter(node, action):
         child = tree.children[node, games, action]
-        if rules.stop_at_ends:  # the end gets another node each time; else a chain of ends would grow with each visit
+        if rules.stop_at_ends:  # each visit gives the end a new node; else they would grow a chain of ends
             child = jnp.where(tree.discount[child, games] == 0, UNVISITED, child)
         return child
 
@@ -132,7 +132,7 @@ def _descend(tree: Tree, root_action: Array, rules: Rules) -> tuple[Array, Array
 def _add_passed(tree: Tree, index: Array, passed: Passed, parent: Array, action: Array) -> tuple[Tree, Array, Array]:
     """The trees with an afterstate as node `index`, and the edge (parent [B], action [B]) to the node after it.
 
-    Where none was passed that node keeps its edge, and is then written over what this puts there.
+    If none was passed, that node keeps its own edge and replaces the child that is set here.
     """
     tree = _add(tree, index, passed.afterstate, parent, action, count=0)
     is_passed = passed.is_passed
@@ -140,7 +140,7 @@ def _add_passed(tree: Tree, index: Array, passed: Passed, parent: Array, action:
 
 
 def _add(tree: Tree, index: Array, node: Node, parent: Array, action: Array, count: int = 1) -> Tree:
-    """Writes node `index` of every tree; its statistics are zero already. `count` is 0 if nothing has judged it."""
+    """Writes node `index` of every tree; its statistics are zero already. `count` is 0 if the node has no value."""
     games = jnp.arange(parent.shape[0])
 
     def write(nodes, new):
