@@ -72,11 +72,11 @@ def prepare(
         config = offline.fit_to_source(config, num_devices)
     run_dir = check(config, session, made_with or config)
     if build and session.autotune:
-        raise ValueError("--autotune cannot measure parts that your program gave; leave it out")
+        raise ValueError("--autotune cannot measure parts that your program passed; leave it out")
     if config.board_sizes and (build or session.autotune or session.profile):
         raise ValueError(
             "--board-sizes compiles a program for each board from the config and cannot be combined with parts that "
-            "your program gave, with --autotune or with --profile; leave one out"
+            "your program passed, with --autotune or with --profile; leave one out"
         )
     mesh = devices.make_mesh(_count_devices(config, session, num_devices, say))
     if session.compilation_cache:
