@@ -1,1 +1,1 @@
-"""What people do with the core; nothing in the core imports it, except `run`, whose loop plays matches."""
+"""The commands, and all that they add to the core: play, evaluation, studies. The core does not import them."""

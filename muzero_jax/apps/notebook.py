@@ -1,4 +1,4 @@
-"""What a notebook begins with: its devices, and the fast mode in which tests execute it."""
+"""`setup` for notebooks: it chooses devices, and offers a fast mode in which tests execute the notebook."""
 
 import gc
 import os
@@ -12,14 +12,14 @@ from muzero_jax.storage.config import Config
 
 
 def setup() -> tuple[Mesh, bool]:
-    """Chooses the devices, before anything else touches JAX, keeps compiled programs, and prints what it found.
+    """Chooses and prints the devices, and turns the compilation cache on. Call it before anything else uses JAX.
 
     Returns:
-      the devices as a mesh, and whether this is the fast mode (MUZERO_JAX_FAST=1), where everything is tiny and nothing
-      is learned.
+      the devices as a mesh, and whether this is the fast mode (MUZERO_JAX_FAST=1), in which everything is tiny and
+      nothing is learned.
     """
     if is_fast():
-        gc.set_threshold(50_000, 20, 20)  # to look for cycles, of which compiling makes few, takes a tenth of its time
+        gc.set_threshold(50_000, 20, 20)  # collecting cycles takes a tenth of compile time and finds few
     mesh = devices.make_mesh(devices.configure_devices())
     compilation_cache.enable()
     print("device:", devices.describe_device(mesh.size))
@@ -34,10 +34,10 @@ def is_fast() -> bool:
 
 
 def fast(config: Config) -> Config:
-    """The config as it is; in the fast mode two iterations of the smallest programs that still do all of its steps.
+    """The config unchanged; in the fast mode a tiny copy: two iterations of programs that compile quickly.
 
-    Such a notebook spends its time on compiling. So the parts that double a program, such as symmetries and Muon, are
-    left out, and a run plays random opponents only.
+    In that mode compiling takes most of the time. Therefore symmetries and Muon, which double a program, are left out,
+    and the run plays only a random opponent.
     """
     if not is_fast():
         return config

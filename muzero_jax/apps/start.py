@@ -1,4 +1,4 @@
-"""The one way from a config to a run, for `experiments/train.py` and `muzero_jax.train`."""
+"""Starts a run from its config; `experiments/train.py` and `muzero_jax.train` both come through here."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -32,17 +32,17 @@ from muzero_jax.storage.validation import check_resumable, validate
 from muzero_jax.types import Environment, Params, TrainState
 
 LARGE_BOARD = 9
-"""From this size on a run is advised to begin on a smaller board: 8 minutes of 5x5, 7x7 and 9x9 won all 256 games
-against 12 of 9x9 alone (docs/results/2026-11-25-agents.md)."""
+"""From this size on, the advice is to begin on a smaller board: an agent trained for 8 minutes on 5x5, 7x7 and then 9x9
+won all 256 games against one trained for 12 minutes on 9x9 only (docs/results/2026-11-25-agents.md)."""
 
 Say = Callable[[str], None]
 
 
 class Ready(NamedTuple):
-    """A run that nothing in its flags or files speaks against."""
+    """A run whose flags and files have been checked."""
 
-    config: Config  # with the sizes that its source or `--autotune` decides
-    run_dir: Path  # which is this process's
+    config: Config  # with the sizes that the source or `--autotune` found
+    run_dir: Path  # locked while `prepare` is open
     mesh: Mesh
     algorithm: Algorithm
 
@@ -57,14 +57,14 @@ def prepare(
     made_with: Config | None = None,
     build: Callable[[Config], Algorithm] | None = None,
 ) -> Iterator[Ready]:
-    """Settles what a run's source and devices decide, checks it, holds its folder and says what will be trained.
+    """Checks a run, takes sizes from its source or `--autotune`, locks its folder and says what will be trained.
 
     Args:
-      num_devices: those at hand, as `devices.configure_devices` says.
+      num_devices: the available devices, as `devices.configure_devices` returns.
       made_with: the config of the run that `session.resume` continues.
-      build: makes the algorithm of a program, instead of what the config names; it is not checked.
+      build: makes the caller's own algorithm instead of the one that the config names; it is not checked.
 
-    Raises ValueError in one sentence, before anything is deleted.
+    Raises ValueError, before anything is deleted, if the run cannot be made.
     """
     processes.check_alike("command", repr((config, session.resume, session.overwrite)))
     config = configs.with_absolute_paths(config)
@@ -72,11 +72,11 @@ def prepare(
         config = offline.fit_to_source(config, num_devices)
     run_dir = check(config, session, made_with or config)
     if build and session.autotune:
-        raise ValueError("--autotune cannot measure parts that your program gave; leave it out")
+        raise ValueError("--autotune cannot measure parts that your program passed; leave it out")
     if config.board_sizes and (build or session.autotune or session.profile):
         raise ValueError(
             "--board-sizes compiles a program for each board from the config and cannot be combined with parts that "
-            "your program gave, with --autotune or with --profile; leave one out"
+            "your program passed, with --autotune or with --profile; leave one out"
         )
     mesh = devices.make_mesh(_count_devices(config, session, num_devices, say))
     if session.compilation_cache:
@@ -102,7 +102,7 @@ def prepare(
 
 
 def train(ready: Ready, session: Session, say: Say, callbacks: Callbacks | None = None) -> Result:
-    """Trains a run, and measures how strong its agent has become; raises as `runner.train` does."""
+    """Trains a run and plays its final matches; raises ValueError as `runner.train` does."""
     config, run_dir, mesh, algorithm = ready
     if session.resume and run_directory.shared(run_dir):
         raise ValueError(f"{run_dir} was trained together with others; continue all of them with --together --resume")
@@ -123,32 +123,32 @@ def train(ready: Ready, session: Session, say: Say, callbacks: Callbacks | None 
 def _open_sources(
     config: Config, algorithm: Algorithm, session: Session, say: Say
 ) -> tuple[offline.Fill | None, Params | None]:
-    """The sources of a new run: the buffer if it learns offline, and the weights that it begins with.
+    """What a new run begins with: the function that fills its buffer (`--offline`), and weights (`--init-from`).
 
-    Raises ValueError in one sentence if a source cannot be read or does not fit.
+    Raises ValueError if a source cannot be read or does not fit.
     """
     fill = offline.open_source(config, algorithm.environment, say) if config.offline else None
     if not config.init_from:
         return fill, None
-    given = algorithm if config.algorithm.file == configs.IN_PYTHON else None  # no config describes it
+    given = algorithm if config.algorithm.file == configs.IN_PYTHON else None  # the config cannot rebuild it
     return fill, warm_start.open_source(config, algorithm.model, say, given=given, trust_code=session.trust_code)
 
 
 def _first_state(
     init: Callable[[], TrainState], abstract: TrainState, fill: offline.Fill | None, weights: Params | None
 ) -> TrainState:
-    """The first state of a run: with the buffer of its source if it learns offline, and with weights if it has them."""
+    """The first state of a run, with the source's buffer (`fill`) and `weights` if given."""
     state = init()
     if weights is not None:
         state = state._replace(learner=warm_start.place(state.learner, weights, abstract.learner))
     if fill is None:
         return state
-    state = state._replace(replay=None)  # type: ignore  # which frees its memory for the other
+    state = state._replace(replay=None)  # type: ignore  # frees the memory of the empty buffer
     return state._replace(replay=fill(abstract.replay))
 
 
 def check(config: Config, session: Session, made_with: Config) -> Path:
-    """The run's folder, not yet looked at; ValueError in one sentence if the flags make no run."""
+    """The path of the run's folder, which is not opened yet; raises ValueError if the flags make no run."""
     validate(config)
     sessions.validate(session)
     if session.wandb:
@@ -163,9 +163,9 @@ def check(config: Config, session: Session, made_with: Config) -> Path:
 
 
 def _check_files(config: Config, algorithm: Algorithm, say: Say, *, is_new: bool) -> None:
-    """Checks a network and an algorithm in files of the user's; raises ValueError for what cannot be meant."""
+    """Checks the user's own network file (warns) and own algorithm file (raises ValueError for the first fault)."""
     network, algorithm_file = config.network.file, config.algorithm.file if is_new else None
-    if network and config.model != "rules":  # the check looks at the dynamics most of all, and there are none
+    if network and config.model != "rules":  # the ground-truth model has no dynamics to check
         for sentence in model_checks.examine(algorithm.model, algorithm.environment):
             say(f"warning     {network}: {sentence}")
     if algorithm_file:
@@ -175,7 +175,7 @@ def _check_files(config: Config, algorithm: Algorithm, say: Say, *, is_new: bool
 
 
 def _count_devices(config: Config, session: Session, num_devices: int, say: Say) -> int:
-    """The number of devices that share the games and the batch: as many as divide them, or what `--devices` says."""
+    """The number of devices to use: `--devices`, or by default the most that divide the games and the batch evenly."""
     if session.devices is None and processes.count() == 1:
         used = devices.largest_divisor(num_devices, *config.shared_sizes)
         if used < num_devices:
@@ -208,16 +208,16 @@ def _introduce(
 
 
 def _advice(config: Config) -> str:
-    """Advice that would save most of the time of a run on a large board; "" where there is none."""
+    """Advice that saves most of the training time on a large board; "" if there is none to give."""
     begins_anew = not (config.init_from or config.offline or config.board_sizes)
-    scales = config.network.kind == "fully_convolutional"  # its weights fit every board
+    scales = config.network.kind == "fully_convolutional"  # the weights fit every board size
     if begins_anew and scales and (config.board_size or 0) >= LARGE_BOARD:
         return "it learns far sooner from the weights of a smaller board, by --init-from (docs/larger-boards.md)"
     return ""
 
 
 def _examine(config: Config, environment: Environment, say: Say) -> None:
-    """Plays random games of somebody's own file; raises ValueError for the first problem, and says what is odd."""
+    """Checks a game file of the user's by random games; raises ValueError for the first problem, prints doubts."""
     found = checks.examine(environment, largest=config.network.support_range)
     if found.problems:
         whole_check = f"muzero_jax.check({config.env!r})"

@@ -1,6 +1,6 @@
-"""`muzero_jax.train(config, "runs/x", minutes=5)`: a run from a program or a notebook, as `train.py` makes it.
+"""`muzero_jax.train(config, "runs/x", minutes=5)` trains from a program or a notebook, like `experiments/train.py`.
 
-Importing this starts no JAX backend, so that a CPU still becomes a device for each core.
+Importing this module starts no JAX backend, so that `train` can still make each CPU core a device.
 """
 
 import os
@@ -34,25 +34,25 @@ def train(
     on_metrics: Callable[[dict[str, Any]], object] | None = None,
     on_evaluation: Callable[[dict[str, Any]], object] | None = None,
 ) -> "Result":
-    """Trains an agent in `run_dir`, on as many devices as share its games and batches evenly.
+    """Trains an agent in `run_dir`, on as many devices as can share its games and batches evenly.
 
     Args:
-      minutes: the budget, instead of those that the config names.
-      algorithm: your own game, network or algorithm, instead of those of the config (`algorithm.make`). No file holds
-        them, so that only a program can load the run again (`muzero_jax.load(..., algorithm=...)`). What lies in files
-        that the config names loads by itself.
+      minutes: the budget, instead of the budget in the config.
+      algorithm: your own game, network or algorithm, instead of those of the config (`algorithm.make`). The run stores
+        no code of it, so pass it again to load the run (`muzero_jax.load(..., algorithm=...)`). Python files that the
+        config names are loaded without that.
       overwrite: delete the run in `run_dir` first.
       trust_code: run the Python files that the source of `init_from` names; those that the config names run anyway.
-      say: called with each line for a person; `say=lambda line: None` prints nothing.
+      say: called with each line of output; `say=lambda line: None` prints nothing.
       on_metrics, on_evaluation: called as `run.metrics.Callbacks` says.
 
-    Raises ValueError in one sentence, as `runner.train` does, or for a config that makes no run.
+    Raises ValueError as `runner.train` does, or for a config that makes no run.
     """
     if minutes is not None:
         config = replace(config, **dict.fromkeys(budget.FIELDS) | {"minutes": minutes})
     session = Session(run_dir=os.fspath(run_dir), overwrite=overwrite, trust_code=trust_code)
     available, cores = devices.configure_devices(), devices.usable_cores()
-    from muzero_jax.apps import start  # only now, because pgx starts JAX when it is imported
+    from muzero_jax.apps import start  # imported late, because importing pgx starts JAX
 
     if jax.default_backend() == "cpu" and available < cores:
         first = "muzero_jax.ops.devices.configure_devices()"

@@ -1,1 +1,1 @@
-"""What is wrong with a game, a network or an algorithm of the user's own, in sentences."""
+"""Checks of the user's own game, network or algorithm: each returns its faults as sentences."""

@@ -1,6 +1,6 @@
-"""What is wrong with an algorithm: a whole iteration is traced, then its search and its losses run on a few positions.
+"""Checks an algorithm: traces a whole iteration, then runs its search and its losses on a few positions.
 
-Each stage of the record is named where it fails, and what it returns is looked at while it is traced.
+Each stage of the record is wrapped, so that a fault names the stage that failed or returned a wrong shape or dtype.
 """
 
 from collections.abc import Callable, Iterator
@@ -25,25 +25,25 @@ from muzero_jax.types import SearchOutput, TrainState, Transition
 
 NUM_ROWS = 8
 CLOSE = 1e-4
-"""The difference that equal losses may have, as a share of 1 plus their size."""
+"""Tolerance for losses that must be equal, relative to 1 plus their size."""
 NO_STAGES = "environment model min_frames terms optimiser make_search".split()
-"""Fields of an algorithm that are looked at in another way."""
+"""Fields of `Algorithm` that are not wrapped as stages, or are wrapped separately."""
 Looked = dict[str, tuple[Any, str]]
-"""Arrays that a stage returned, by what they are, and the dtype and shape that each must have."""
+"""Arrays that a stage returned, by name, each with the dtype and shape that it must have."""
 Look = Callable[..., Looked]
-"""(what a stage returned, its arguments) -> what to look at."""
+"""(what a stage returned, *its arguments) -> the arrays to check."""
 
 
 def examine(algorithm: Algorithm) -> list[str]:
-    """The faults of an algorithm, in one sentence each; empty if nothing was found."""
-    key, on_one_device = jax.random.key(0), (make_mesh(1), PartitionSpec(), PartitionSpec())  # `AXIS` names it
+    """The faults of an algorithm, a sentence each; empty if none was found."""
+    key, on_one_device = jax.random.key(0), (make_mesh(1), PartitionSpec(), PartitionSpec())  # names `AXIS`
     try:
         watched = guarded(_watched, "reading the terms")(algorithm)
         state = traced("an iteration", partial(program.init, watched), 0)
         iterate = shard_map(partial(train_iteration, algorithm=watched), *on_one_device)
         traced("an iteration", iterate, state, jnp.float32(0.0))
         windows = traced("the windows", shard_map(partial(_windows, watched), *on_one_device), state)
-        params = disturbed(jax.jit(algorithm.model.init)(key))  # heads may start at zero
+        params = disturbed(jax.jit(algorithm.model.init)(key))  # because heads may start at zero
         run = jax.jit(shard_map(partial(_run, watched, windows), *on_one_device))
         found = guarded(run.lower, "the search or the losses")(params, key).compile(QUICKLY)(params, key)
         return list(_of_values(*jax.device_get(found)))
@@ -52,7 +52,7 @@ def examine(algorithm: Algorithm) -> list[str]:
 
 
 def _watched(algorithm: Algorithm) -> Algorithm:
-    """The algorithm, each of whose stages raises a Fault with its name where it fails or returns something else."""
+    """The algorithm with wrapped stages: each raises a Fault with its name if it fails or returns a wrong array."""
 
     def stage(name: str, function: Any, look: Look) -> Any:
         def run(*arguments: Any, **bound: Any) -> Any:
@@ -129,15 +129,15 @@ def _of_update(found: Any, given: Any, *others: Any) -> Looked:
 
 
 def _windows(algorithm: Algorithm, state: TrainState) -> Transition:
-    """A few windows, for their shapes."""
+    """A few windows, of which only the shapes are used."""
     sample = jax.tree.map(lambda x: x[0, :1].repeat(NUM_ROWS), algorithm.sample(state.seed_key, state.replay))
     return algorithm.gather(state.replay, sample, model=algorithm.model, terms=algorithm.terms)
 
 
 def _run(algorithm: Algorithm, shapes: Transition, params: Any, key: Array) -> tuple[SearchOutput, Array, dict]:
-    """A search of openings where half the moves are forbidden, and the losses of windows, [2, N] each.
+    """A search of openings with half of the legal moves forbidden, their mask, and each term's losses [2, N].
 
-    The second time the windows have other frames after the ends of their games, so that the losses must be the same.
+    The two rows of losses are from windows that differ only in the frames after a game's end, so they must be equal.
     """
     environment, model, terms = algorithm.environment, algorithm.model, algorithm.terms
     roots = environment.roots(jax.vmap(environment.init)(jax.random.split(key, NUM_ROWS)))
@@ -148,7 +148,7 @@ def _run(algorithm: Algorithm, shapes: Transition, params: Any, key: Array) -> t
     is_past = ~alive_frames(ends)
 
     def losses(number: Array) -> dict[str, Array]:
-        def frames(x: Any) -> Array:  # 0, and after the end `number`
+        def frames(x: Any) -> Array:  # 0, except `number` after the end
             after = is_past[:, : x.shape[1]].reshape(NUM_ROWS, -1, *[1] * (x.ndim - 2))
             return jnp.broadcast_to(after * number, x.shape).astype(x.dtype)
 

@@ -1,6 +1,6 @@
-"""`muzero_jax.check`: what is wrong with a game, a network or an algorithm of your own, in one sentence each.
+"""`muzero_jax.check`: finds faults in your own game, network or algorithm.
 
-Wrong rules, networks and losses do not stop a run but teach something wrong, so `train.py` looks before it begins.
+Wrong rules, networks and losses do not stop a run; it only learns the wrong thing. `train.py` makes the same checks.
 """
 
 from dataclasses import replace
@@ -21,16 +21,16 @@ from muzero_jax.types import Environment, Model
 
 
 def check(what: Any, env: str | Environment = "tic_tac_toe", **options: Any) -> list[str]:
-    """What is wrong with a game, a network or an algorithm of your own, a sentence each; empty if nothing was found.
+    """The faults of your own game, network or algorithm, a sentence each; empty if none was found.
 
-    A sentence that begins with `doubt:` names what is odd, and may be the game's own way. Takes seconds, most of which
-    compile.
+    A sentence that begins with `doubt:` names something unusual that may be intended. A check takes seconds, mostly for
+    compiling.
 
     Args:
       what: a Python file as `train.py` takes it, which defines `make` (a game), `make_model` (a network) or `change`
         (an algorithm); or an `Environment`, a `Model`, an `Algorithm`, or anything that `make` may return.
-      env: the game in which a network, or a file with an algorithm, is tried: a name, a file or an `Environment`.
-      options: those of the file, as `--network.options` and `--algorithm.options` give them.
+      env: the game on which a network, or a file with an algorithm, is tried: a name, a file or an `Environment`.
+      options: options of the file, as in `--network.options` and `--algorithm.options`.
     """
     try:
         if isinstance(what, Model):
@@ -40,7 +40,7 @@ def check(what: Any, env: str | Environment = "tic_tac_toe", **options: Any) -> 
         if isinstance(what, str | Path) and python_file.is_path(str(what)):
             return _of_file(str(what), env, options)
         return _of_game(load_environment(what) if isinstance(what, str) else what)
-    except ValueError as error:  # what loading it refuses
+    except ValueError as error:  # raised by loading or building it
         return [str(error)]
 
 

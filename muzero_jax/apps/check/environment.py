@@ -1,4 +1,4 @@
-"""What random games show of an environment: rewards, signs, masks and ends that are wrong."""
+"""Checks an environment by random games: rewards, signs of discounts, legal action masks and ends."""
 
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from muzero_jax.own.faults import Fault, guarded
 from muzero_jax.types import Environment
 
 MOST_MOVES = 1000
-"""Moves after which a random game should have ended."""
+"""A random game that lasts longer is a problem."""
 ROUNDING = 1e-5
 IDLE = "action {action} was legal after {move} moves but changed nothing; leave it out of the legal actions"
 
@@ -27,7 +27,7 @@ class Findings(NamedTuple):
 
 
 def examine(environment: Environment, *, max_moves: int = MOST_MOVES, largest: float = 1.0) -> Findings:
-    """The findings; `largest` is the largest return that the network can say (`--network.support-range`)."""
+    """Plays random games; `largest` is the largest return that the network can predict (`--network.support-range`)."""
     try:
         state_shapes.check(environment)
         environment = in_form(environment)  # as loading a file does
@@ -81,7 +81,7 @@ def _problems(environment: Environment, moves: Moves) -> Rules:
 
 
 def _sizes(moves: Moves, largest: float) -> Rules:
-    """Rewards and returns that the network cannot say."""
+    """Rewards and returns that lie outside the network's support."""
     most, played, returns = largest * (1 + ROUNDING), ~moves.over, np.zeros(moves.over.shape)
     following = returns[0]
     for t in reversed(range(len(returns))):  # G_t = r_{t+1} + d_{t+1} G_{t+1}

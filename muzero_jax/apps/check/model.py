@@ -1,7 +1,7 @@
-"""What is wrong with a model: breaches of its contract, and what shows itself when it runs.
+"""Checks a model: its shapes and dtypes first (`contract`), then what it computes.
 
-Shapes and dtypes come first (`contract`). Then the model runs on random observations and 20 imagined moves, with fresh
-parameters and with all of them moved a little, since heads may start at zero.
+The model runs on random observations and 20 imagined moves, with fresh parameters and again with noise added to all of
+them, because heads may start at zero.
 """
 
 from collections.abc import Iterator
@@ -18,17 +18,17 @@ from muzero_jax.types import Environment, Model, NetworkOutput, Params
 
 NUM_ROWS, NUM_STEPS = 6, 20
 NOISE = 0.1
-"""Standard deviation of what is added to each parameter."""
+"""Standard deviation of the noise added to each parameter."""
 LARGEST_DIFFERENCE = 1e-3
-"""Between a row's outputs in two batches, as a share of 1 plus their size; BatchNorm's differ by a tenth and more."""
+"""Between one row's outputs in two batches, relative to 1 plus their size; with BatchNorm it is a tenth and more."""
 LARGEST_GROWTH = 10.0
 """The factor by which embeddings may grow between the first imagined move and the twentieth."""
 QUICKLY: dict = {"xla_llvm_disable_expensive_passes": True}
-"""Compiler options."""
+"""Compiler options that make compiling faster and the program slower."""
 
 
 def examine(model: Model, environment: Environment) -> list[str]:
-    """The faults of a model for a game, in one sentence each; empty if nothing was found."""
+    """The faults of a model for a game, a sentence each; empty if none was found."""
     abilities = MUZERO._replace(num_codes=model.num_codes, encodes_chance=model.encode_chance is not None)
     try:
         contract.check(model, environment, abilities)
@@ -48,7 +48,7 @@ def disturbed(params: Params) -> Params:
 
 
 def _batches(environment: Environment, num_codes: int) -> Iterator[tuple[Array, Array]]:
-    """Two batches of random observations [N, *obs] and moves, or codes of chance, [steps, N], with the same row 0."""
+    """Two batches of random observations [N, *obs] and actions or codes of chance [steps, N]; both share row 0."""
     generator, seen = np.random.default_rng(0), contract.observation_of(environment)
     numbers = generator.random((2, NUM_ROWS, *seen.shape))
     observation = numbers > 0.5 if seen.dtype == bool else numbers.astype(seen.dtype)
@@ -71,7 +71,7 @@ def _run(model: Model, params: Params, observation: Array, actions: Array) -> di
 
 
 def _faults(at_first: dict, one: dict, two: dict) -> Iterator[str]:
-    """NaN and growth with fresh parameters, and whether row 0, which both batches have, is judged alike."""
+    """NaN and growth with fresh parameters; and whether the outputs of row 0, which both batches share, are equal."""
     for name, output in at_first.items():
         if not all(np.isfinite(x.astype(np.float32)).all() for x in jax.tree.leaves(output)):
             yield (

@@ -1,8 +1,8 @@
-"""Promises of an environment that its random games do not show, each kept or broken in a sentence.
+"""Checks what random games do not show of an environment: its symmetries, its listed chance, its view and notation.
 
-Its symmetries commute with moves: a game played on a turned board by the turned moves is the turned game. Its listed
-chance, on which a search branches, is the chance by which self-play moves. People can see its positions and write its
-moves, which training does not need, so that a mistake there would show itself only in play.
+- Symmetries must commute with moves: a game played on the turned board by the turned moves is the turned game.
+- The listed chance, on which a search branches, must be the chance by which self-play moves.
+- Training needs no view and no notation, so that a mistake there would show only when somebody plays.
 """
 
 from collections.abc import Iterator
@@ -25,11 +25,11 @@ from muzero_jax.types import Environment, EnvState
 NUM_GAMES, NUM_MOVES = 8, 48
 ROUNDING = 1e-4
 Rules = dict[str, Any]
-"""Where moves break a rule, by the sentence for the first of them, in which fields of their record stand in braces."""
+"""For each rule: the sentence for the first break, with fields of the record in braces -> True where moves break it."""
 
 
 def broken(rules: Rules, record: dict[str, Any]) -> list[str]:
-    """The sentences of the rules that are broken somewhere, of the first such place in the arrays of `record`."""
+    """The sentences of all broken rules, each filled in from `record` at the first place where the rule is broken."""
     firsts = {sentence: tuple(np.argwhere(where)[0]) for sentence, where in rules.items() if np.any(where)}
     return [
         sentence.format(move=at[0], **{name: leaf[at] for name, leaf in record.items()})
@@ -38,7 +38,7 @@ def broken(rules: Rules, record: dict[str, Any]) -> list[str]:
 
 
 def symmetries(environment: Environment) -> list[str]:
-    """Symmetries of the board that are none of the rules; those that change the opening itself are not looked at."""
+    """Faults of the symmetries: those under which the rules change. One that changes the opening itself is skipped."""
     if environment.board is None:
         return []
     tables = environment.board.symmetries
@@ -48,7 +48,7 @@ def symmetries(environment: Environment) -> list[str]:
             return ["symmetry 0 is not the identity; put the identity first"]
         if wrong := [index for index, row in enumerate(table) if (np.sort(row) != np.arange(table.shape[1])).any()]:
             return [f"{name} of symmetry {wrong[0]} is no permutation; name each number from 0 on once"]
-    if len(tables.action_permutation) == 1 or environment.chance is not None:  # the images would meet other chance
+    if len(tables.action_permutation) == 1 or environment.chance is not None:  # chance would differ
         return []
 
     def init(key: Array) -> EnvState:
@@ -60,12 +60,12 @@ def symmetries(environment: Environment) -> list[str]:
         f"symmetry {index} does not commute with moves: after {move} moves the turned game is another one; correct its "
         "permutations, or leave it out"
         for index, move in wrong.items()
-        if move  # 0: at no move, or at the opening
+        if move  # 0: none is wrong, or already the opening is
     ]
 
 
 def _turned(environment: Environment, states: EnvState, over: Array, key: Array) -> tuple[EnvState, Array, Array]:
-    """A random move under all S symmetries at once, and whether each position and move [S] is the turned one."""
+    """One random move under all S symmetries at once; whether each position and step equals the turned one: [S]."""
     assert environment.board is not None
     tables = environment.board.symmetries
     observation, legal = jax.vmap(environment.observe)(states), jax.vmap(environment.legal)(states)
@@ -80,7 +80,7 @@ def _turned(environment: Environment, states: EnvState, over: Array, key: Array)
 
 
 def chance(environment: Environment) -> list[str]:
-    """The faults of an environment's listed chance, a sentence each; none in a game without it."""
+    """Faults of the listed chance, a sentence each; empty for a game without it."""
     if environment.chance is None:
         return []
     state = jax.eval_shape(environment.init, jax.random.key(0))
@@ -93,8 +93,8 @@ def chance(environment: Environment) -> list[str]:
     rules = {
         "the outcomes' probabilities sum to {total:g} after a move, and the lowest is {lowest:g}; make them sum to 1, "
         "and none negative": acts & ~((np.abs(said["total"] - 1) <= ROUNDING) & (said["lowest"] >= 0)),
-        "chance.move gives the discount {discount:g} before chance acts; it must be 1 there, for chance.resolve gives "
-        "the sign and the end": acts & (said["discount"] != 1),
+        "chance.move gives the discount {discount:g} before chance acts; it must be 1 there, because the sign and the "
+        "end come from chance.resolve": acts & (said["discount"] != 1),
         "the state before chance acts belongs to another player than the one who moved; let chance.resolve hand the "
         "turn over": acts & said["changes_player"],
         "move differs from chance.move followed by chance.resolve with an outcome that is possible; make both one "
@@ -104,7 +104,7 @@ def chance(environment: Environment) -> list[str]:
 
 
 def _answered(environment: Environment, state: EnvState, over: Array, key: Array) -> tuple[EnvState, Array, dict]:
-    """A random move, and what chance says of it."""
+    """One random move, and the quantities that `chance` checks."""
     chance, (choice_key, move_key) = environment.chance, jax.random.split(key)
     assert chance is not None
     action = random_action(choice_key, environment.legal(state))
@@ -124,10 +124,10 @@ def _answered(environment: Environment, state: EnvState, over: Array, key: Array
 
 
 def view(environment: Environment) -> list[str]:
-    """Faults of the view and the notation in the opening, a sentence each."""
+    """Faults of the view and the notation at the opening, a sentence each."""
     try:
         return list(_of_view(environment, jax.device_get(jax.jit(environment.init)(jax.random.key(0)))))
-    except Exception as error:  # whatever somebody's functions raise
+    except Exception as error:  # the user's functions may raise anything
         return [describe(error, "view or notation")]
 
 

@@ -1,1 +1,1 @@
-"""The commands that users type: train, evaluate, play. `experiments/*.py` and `python -m muzero_jax` start these."""
+"""The commands train, tune, evaluate and play, which `experiments/*.py` and `python -m muzero_jax` start."""

@@ -1,4 +1,4 @@
-"""A run as a process of its own, for `train.py --seeds` and `scripts/reproduce.py`; importing this starts no JAX."""
+"""Trains a run in a child process, for `train.py --seeds` and `scripts/reproduce.py`; importing this starts no JAX."""
 
 import os
 import subprocess
@@ -8,15 +8,15 @@ from muzero_jax.apps.commands.entry import ROOT
 from muzero_jax.run.interrupt import Stopped, answered
 
 COMMAND = ["-P", "-m", "muzero_jax", "train"]
-"""The command that trains one run, by this Python; -P keeps it from importing what lies in the current folder."""
+"""Arguments of Python that train one run; -P keeps it from importing modules of the current folder."""
 PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
-"""Set to false where a process only starts others, so that it takes no accelerator's memory from them."""
+"""Set to false in a process that only starts others, so that it leaves them the accelerator's memory."""
 
 
 def wait(arguments: list[str]) -> int:
-    """The exit status of one run. Ctrl-C reaches it too: it saves and ends, and is waited for.
+    """Runs `train` with these arguments and returns its exit status. After Ctrl-C it waits until the run has saved.
 
-    SIGTERM and SIGHUP are passed on to it; where it has then ended well, this raises `Stopped`, for no other may begin.
+    SIGTERM and SIGHUP are passed on to the run. If it then ends with status 0, this raises `Stopped`.
     """
     environment = {name: value for name, value in os.environ.items() if name != PREALLOCATE or value != "false"}
     given = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))  # an empty part is the current folder

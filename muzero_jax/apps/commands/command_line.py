@@ -1,4 +1,4 @@
-"""Mistakes of users at every entry point: one sentence on stderr and a non-zero exit, never a traceback."""
+"""Turns users' mistakes into one line on stderr and a non-zero exit status, without a traceback."""
 
 import shlex
 import sys
@@ -10,20 +10,20 @@ from muzero_jax.ops.devices import is_out_of_memory
 from muzero_jax.run import processes
 
 EXIT_UNFINISHED = 75
-"""A run of several processes is not over, but saved as far as it came: a scheduler starts it again."""
+"""A run of several processes is saved but not finished, so a scheduler should start it again."""
 LOWER_SIZES = "lower --self-play.num-envs, --optimiser.batch-size or --optimiser.micro-batch-size"
 LOWER_SEARCH = "lower --num-simulations, or use --device cpu"
 REMEDIES = {"train": LOWER_SIZES, "tune": LOWER_SIZES, "evaluate": LOWER_SEARCH, "play": LOWER_SEARCH}
-"""What each command says about a full memory."""
+"""What each command advises when a device's memory is full."""
 
 
 def report_errors(
     main: Callable[[list[str]], int], arguments: list[str], when_memory_is_full: str = LOWER_SIZES
 ) -> int:
-    """Runs `main`; a ValueError (a mistake with a remedy) or OSError becomes one sentence and exit status 2.
+    """Runs `main`; prints a ValueError (a mistake with its remedy) or OSError as one line and returns status 2.
 
     Args:
-      when_memory_is_full: what to do then, by flags that the command has.
+      when_memory_is_full: advice for that case, with flags that the command has.
     """
     try:
         return main(arguments)
@@ -46,7 +46,7 @@ def report_errors(
 
 
 def command(script: str) -> str:
-    """A command that works as it is printed, whether or not the virtual environment is active."""
+    """A shell command that starts `script`, whether or not the virtual environment is active."""
     here = Path("experiments", f"{script}.py")
     file = ROOT / here
     is_near = here.exists() and file.exists() and here.samefile(file)

@@ -1,7 +1,7 @@
-"""The door of every command: `muzero-jax train`, `python -m muzero_jax train` and `experiments/train.py`.
+"""Where every command starts: `muzero-jax train`, `python -m muzero_jax train` and `experiments/train.py`.
 
-Importing pgx starts JAX, and then neither devices nor JAX's settings can change. So they are decided here, from the few
-flags that say so, before the command's module is imported.
+Importing pgx starts JAX, and after that neither devices nor JAX's settings can change. They are therefore set here,
+from a few flags, before the command's module is imported.
 """
 
 import os
@@ -19,16 +19,16 @@ COMMANDS = {
     "play": "plays against one, or serves it to other programs",
 }
 ROOT = Path(__file__).resolve().parents[3]
-"""The repository; of an installed package the folder that it lies in."""
+"""The repository; for an installed package, the folder that holds it."""
 EXIT_ERROR, EXIT_INTERRUPTED = 2, 130
 EXTRAS = {"optuna": "tune"}
-"""Packages that come with an extra."""
+"""Optional packages, and the extra that installs each."""
 
 
 def start(name: str, arguments: list[str], build: Callable[..., Any] | None = None) -> int:
-    """Runs a command as a program; returns its exit status.
+    """Runs a command; returns its exit status.
 
-    `build(config)` makes an `Algorithm` with a game, a network or an algorithm of your own, instead of the config's.
+    `build(config)` makes an `Algorithm` with your own game, network or algorithm, instead of the config's.
     """
     try:
         command_line = import_module("muzero_jax.apps.commands.command_line")
@@ -56,7 +56,7 @@ def _run(name: str, arguments: list[str], build: Callable[..., Any] | None) -> i
         return command.main(arguments, *([build] if build else []))
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        _leave(EXIT_INTERRUPTED)  # a Python that ends in order may crash while XLA's threads still compile
+        _leave(EXIT_INTERRUPTED)  # Python's normal exit may crash while XLA's threads still compile
 
 
 def _leave(status: int) -> NoReturn:
@@ -66,7 +66,7 @@ def _leave(status: int) -> NoReturn:
 
 
 def lacking(package: str) -> str:
-    """What to do about a package that is missing."""
+    """The error message for a missing package."""
     extra, environment = f"[{EXTRAS[package]}]" if package in EXTRAS else "", ROOT / ".venv" / "bin" / "python"
     if not (ROOT / "pyproject.toml").exists():
         return f"{sys.executable} lacks {package}; install it: {sys.executable} -m pip install {package}"

@@ -1,6 +1,6 @@
 """Measures a trained agent: python experiments/evaluate.py match --run runs/hex-5-seed0 --opponent mcts:1000
 
-The agent searches without noise. Each command has flags of its own: python experiments/evaluate.py match --help
+The agent searches without noise. Each command has its own flags: python experiments/evaluate.py match --help
 """
 
 import json
@@ -37,14 +37,14 @@ from muzero_jax.own.trust import Trust
 from muzero_jax.run import charts, compilation_cache
 
 COMPARED_POSITIONS = 200
-"""Positions on which `compare` judges runs; in tic-tac-toe all."""
+"""Positions on which `compare` judges runs; in tic-tac-toe it takes all."""
 
 
 class Answer(NamedTuple):
-    """What a command found."""
+    """The result of a command."""
 
     result: dict[str, Any]  # as plain numbers
-    text: str | None = None  # for a person; None: one line a field will do
+    text: str | None = None  # as printed; None: one line a field
     draw: Callable[[Path], None] | None = None  # into the file of --plot
 
 
@@ -52,7 +52,7 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
     """Runs the command; returns its exit status.
 
     Args:
-      build: as `algorithm.make`, for a game, a network or an algorithm that is not the configured one.
+      build: makes your own game, network or algorithm, as `algorithm.make` makes the configured one.
     """
     command = flags.parse(arguments, __doc__ or "")
     num_devices = devices.configure_devices(command.devices)
@@ -72,7 +72,7 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
     )
     found = COMMANDS[type(command)](command, mesh, load_agent)
     print(json.dumps(found.result) if command.json else found.text or tables.fields(found.result), flush=True)
-    if plot and found.draw:  # once the result is said, because a disk may be full
+    if plot and found.draw:  # after printing the result, because the disk may be full
         found.draw(plot)
     return 0
 
@@ -85,7 +85,7 @@ def examine(a: flags.Exam, mesh, load_agent) -> Answer:
 
 
 def play_match(a: flags.Match | flags.Returns, mesh, load_agent) -> Answer:
-    """Plays a match; the result is the agent's. In a single-player game it measures returns."""
+    """Plays a match; scores are the agent's. In a single-player game it measures returns instead."""
     agent = load_agent(a.run)
     rival = players.load(players.parse(a.opponent), agent, load_agent)
     if isinstance(a, flags.Returns) or agent.environment.num_players == 1:
@@ -127,14 +127,14 @@ def measure_returns(a: flags.Match | flags.Returns, mesh, agent, rival) -> Answe
 
 
 def engine_conditions(a: flags.Games, entrants):
-    """The terms of other programs."""
+    """The conditions under which other programs play."""
     if a.sgf is not None and not any(entrant.engine for entrant in entrants):
         raise ValueError("--sgf records only games against another program (gtp:COMMAND, uci:COMMAND); leave it out")
     return Conditions(a.engine_seconds, a.engine_processes, a.sgf, say)
 
 
 def try_every_reply(a: flags.Exhaustive, mesh, load_agent) -> Answer:
-    """Tries every reply; the result is the agent's."""
+    """Tries every reply; results are the agent's."""
     agent = load_agent(a.run)
     player = players.searching(agent)
     say("compiling, then trying every reply ...")
@@ -168,7 +168,7 @@ def judge_openings(a: flags.Openings, mesh, load_agent) -> Answer:
 
 
 def measure_fidelity(a: flags.Fidelity, mesh, load_agent) -> Answer:
-    """Compares the run's model with the rules."""
+    """Compares the run's learned model with the ground-truth model."""
     agent = load_agent(a.run)
     say("compiling, then comparing ...")
     result = fidelity.examine(agent, num_positions=a.positions, unroll_steps=a.unroll_steps, seed=a.seed)
@@ -196,7 +196,7 @@ def ask_oracle(a: flags.Oracle, mesh, load_agent) -> Answer:
 
 
 def compare_runs(a: flags.Compare, mesh, load_agent) -> Answer:
-    """Compares groups of runs by what they measured, or by the winning-move accuracy, which is measured now."""
+    """Compares groups of runs by what they logged, or by the winning-move accuracy, which is measured here."""
     judged = None
     if comparison.WINNING_MOVES in a.metric:
         say("solving positions, then judging the runs on them ...")
@@ -247,12 +247,12 @@ def choose_plies(a: flags.Games, agent) -> int:
 
 
 def say(line: str) -> None:
-    """Prints how the work stands, to stderr: stdout has the result alone."""
+    """Prints progress to stderr, because stdout has only the result."""
     print(line, file=sys.stderr, flush=True)
 
 
 def make_progress_report(what: str, interval: float = 5.0) -> Callable[[int, int], None]:
-    """`report(done, total)`, which says at most every `interval` seconds how much of the work is done."""
+    """A function `report(done, total)` that prints progress at most every `interval` seconds."""
     said_at = time.monotonic()
 
     def report(done: int, total: int) -> None:

@@ -20,19 +20,19 @@ class Command:
     """The flags of every command."""
 
     num_simulations: Simulations | None = None
-    """simulations per move of every run that is named without a number; default: its own evaluation.num_simulations"""
+    """simulations per move for each run whose name gives no number; default: its own evaluation.num_simulations"""
     board_size: int | None = None
-    """board to play on, for runs whose network fits every board; default: the one that they were trained on"""
+    """board size, for runs whose network fits every board; default: the size that they were trained on"""
     json: bool = False
-    """print one JSON object"""
+    """print the result as one JSON object"""
     trust_code: bool = False
-    """run the Python files that somebody else's run or agent names; read them first"""
+    """run the Python files that somebody else's run or agent names; read these files first"""
     device: Device = "auto"
-    """what to run on; auto: the best that JAX finds"""
+    """kind of device to run on; auto: the best that JAX finds"""
     devices: int | None = None
-    """devices to use; default: every CPU core, or every accelerator"""
+    """number of devices to use; default: every CPU core, or every accelerator"""
     compilation_cache: bool = True
-    """keep compiled programs in the user's cache folder, so that the same command starts in seconds the next time"""
+    """keep compiled programs in your cache folder, so that the same command starts in seconds the next time"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +40,7 @@ class OfRun(Command):
     """The flags of commands that measure one run."""
 
     run: Path
-    """run directory of the agent, RUN/versions/N for the agent after iteration N, or agent:NAME"""
+    """the agent: a run directory, RUN/versions/N (that run after iteration N), or agent:NAME (an included agent)"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,13 +49,13 @@ class Games(Command):
 
     games: Count = 256
     """games of the match, or of each pair in a tournament, rounded up to a multiple of two games per device. Repeated
-    games are left out if neither player is random or mcts:N and the game has no dice"""
+    games do not count if the game has no dice and no player is random or mcts:N"""
     opening_plies: Annotated[int, Meta(ge=0, le=1_000_000)] | None = None
-    """random moves before each game; default: the (first) run's evaluation.opening_plies"""
+    """random moves at the start of each game; default: the (first) run's evaluation.opening_plies"""
     seed: Seed = 0
     """seed of openings, and of moves drawn at random: 0 to 2^32 - 1"""
     engine_seconds: PositiveFloat = 60.0
-    """longest time that another program (gtp:COMMAND, uci:COMMAND) may take for a move; after it the match ends"""
+    """seconds that another program (gtp:COMMAND, uci:COMMAND) may take for a move; if it takes more, the match ends"""
     engine_processes: Count = 1
     """number of games played at once against another program, each with its own process"""
     sgf: Path | None = None
@@ -75,13 +75,13 @@ class Match(Games, OfRun):
 
 @dataclass(frozen=True, kw_only=True)
 class Returns(OfRun):
-    """The mean return of a run's agent in a single-player game, with its interval, beside that of another player."""
+    """The mean return of a run's agent in a single-player game, with its interval, next to another player's."""
 
     games: Count = 200
     """episodes of each player, rounded up to a multiple of the number of devices"""
     opponent: str = "random"
-    """the other player, as in a match, but for mcts:N and other programs. For equal simulations give --num-simulations,
-    which every run that is named without a number takes"""
+    """the other player, named as in a match, but not mcts:N or another program. With --num-simulations all runs whose
+    names give no number search equally much"""
     seed: Seed = 0
     """seed of openings, of chance, and of moves drawn at random: 0 to 2^32 - 1"""
 
@@ -91,10 +91,10 @@ class Tournament(Games):
     """A round robin with a cross table and an Elo scale."""
 
     players: Annotated[tuple[str, ...], Players]
-    """players named as a match's opponents, at least one of them a run: RUN is a directory, RUN/versions/N that run
-    after iteration N, RUN/versions all of its versions, agent:NAME a trained agent"""
+    """players, named like the opponent of a match; at least one must be a run: RUN (a run directory), RUN/versions/N
+    (that run after iteration N), RUN/versions (all of its versions), agent:NAME (a trained agent)"""
     anchor: str | None = None
-    """the player whose Elo is 0, named as in the table; default: random if it plays, else the first player"""
+    """the player whose Elo is set to 0, named as in the table; default: random if it plays, else the first player"""
     plot: Path | None = None
     """draw the table into this file (.png, .svg, .pdf)"""
 
@@ -104,7 +104,7 @@ class Oracle(OfRun):
     """Moves judged by exact play (tic-tac-toe, Connect Four after 16 moves, Hex up to 5x5)."""
 
     player: str = "agent"
-    """whose moves: agent (its policy head, and its search at every budget), or a player named as in a tournament"""
+    """whose moves to judge: agent (its policy head, and its search at every budget), or a player as in a tournament"""
     positions: Count = 500
     """most positions to judge, half from random games and half from the agent's; in tic-tac-toe all are judged"""
     budgets: tuple[Simulations, ...] | None = None
@@ -115,12 +115,12 @@ class Oracle(OfRun):
 
 @dataclass(frozen=True, kw_only=True)
 class Exam(OfRun):
-    """The best judge there is for the agent's game, in one table: a solver, else opponents that were not trained."""
+    """The agent's strength by the best judge of its game: a solver if there is one, else opponents without training."""
 
     positions: Count = 300
-    """most positions to judge, half from random games (backgammon: none), half from the agent's; in tic-tac-toe all"""
+    """most positions to judge, half from random games (backgammon: none), half from the agent's; tic-tac-toe: all"""
     games: Count = 64
-    """games against each opponent where no other judge reaches, or episodes of a single-player game"""
+    """games against each opponent if the game has no better judge, or episodes of a single-player game"""
     seed: Seed = 0
     """seed of positions, of openings and of chance: 0 to 2^32 - 1"""
 
@@ -132,16 +132,16 @@ class Fidelity(OfRun):
     unroll_steps: Count = 8
     """greatest depth, in moves"""
     positions: Count = 500
-    """most positions to begin from, taken from the agent's own games"""
+    """most start positions, taken from the agent's own games"""
     seed: Seed = 0
-    """seed of the positions that are drawn: 0 to 2^32 - 1"""
+    """seed of the start positions: 0 to 2^32 - 1"""
     plot: Path | None = None
     """draw the drift into this file (.png, .svg, .pdf)"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Exhaustive(OfRun):
-    """Tries every possible reply of an opponent, as either colour; for tiny games."""
+    """Plays the agent against every possible sequence of replies, with both colours; for tiny games."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +158,7 @@ class Compare(Command):
     metric: tuple[str, ...] = ()
     """what to compare: the score against an opponent of the runs (mcts:100), any key of metrics.jsonl (train/loss,
     openings_right), or winning-moves (the winning-move accuracy of the final weights, in tic-tac-toe, Connect Four and
-    Hex up to 5x5); default: the final matches, in single-player games the mean return"""
+    Hex up to 5x5); default: the final matches, or the mean return in single-player games"""
     axis: tuple[Axis, ...] = AXES
     """horizontal axes of the curves"""
     plot: Path | None = None
@@ -172,7 +172,7 @@ COMMANDS: dict[str, type[Command]] = {
 
 
 def parse(arguments: Sequence[str], description: str) -> Command:
-    """The command with its flags; help ends the program. Raises ValueError in one sentence for what is no command."""
+    """The command with its flags; `--help` prints and exits. Raises ValueError for an unknown command."""
     name, *others = arguments or [parser.HELP]
     if name in ("-h", parser.HELP):
         kinds = (f"  {name:<12}{(kind.__doc__ or '').splitlines()[0]}" for name, kind in COMMANDS.items())

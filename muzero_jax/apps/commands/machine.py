@@ -1,4 +1,4 @@
-"""The devices and JAX's settings, decided from the flags that name them before anything else is imported."""
+"""Configures JAX and its devices from the command line, before the command's own module is imported."""
 
 import os
 
@@ -11,7 +11,7 @@ from muzero_jax.storage.fields import fields_of
 
 
 def choose(command: str, arguments: list[str]) -> None:
-    """Starts JAX on the devices that a command's flags name, and joins the other processes of the run."""
+    """Starts JAX on the devices that the flags name, and joins the other processes of a `--distributed` run."""
     fields, given = {field.flag: field for field in fields_of(Session) if field.fact.early}, {}
     _, flags = parser.words(arguments)
     for flag, values in flags:

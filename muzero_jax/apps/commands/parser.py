@@ -1,6 +1,6 @@
-"""The one reader of command lines, made from the fields of dataclasses.
+"""Reads all command lines; the flags are the fields of dataclasses.
 
-`split` gives each field the texts that were typed for it, and `override` turns them into values of a dataclass. A flag
+`split` collects the texts that were typed for each field, and `override` turns them into values of a dataclass. A flag
 is `--group.field VALUE` or `--group.field=VALUE`, with - or _ in it; a switch is turned off by `--group.no-field`.
 """
 
@@ -19,13 +19,13 @@ from muzero_jax.storage.fields import Field, decode, fields_of, typed, value_at
 
 Record = TypeVar("Record")
 Given = dict[str, Any]
-"""What was typed, by a field's dotted name: a text, a bool for a switch, or a list of texts. `HELP` or `HELP_ALL` is
-True in it if help is asked for."""
+"""What was typed, by the field's dotted name: a text, a bool for a switch, or a list of texts. The key `HELP` or
+`HELP_ALL` is True if help is asked for."""
 HELP, HELP_ALL = "--help", "--help-all"
 
 
 class Flag(NamedTuple):
-    """One flag, for a person."""
+    """One flag as the help shows it."""
 
     name: str  # "--search.num-simulations"
     value: str  # what it takes: "INT"; empty for a switch
@@ -35,7 +35,7 @@ class Flag(NamedTuple):
 
 
 def words(arguments: Sequence[str]) -> tuple[list[str], list[tuple[str, list[str]]]]:
-    """The words before the first flag, and each flag, spelled as ours are, with the words that follow it."""
+    """The words before the first flag; then each flag (spelled with -) with the words that follow it."""
     first: list[str] = []
     flags: list[tuple[str, list[str]]] = []
     for word in arguments:
@@ -48,9 +48,9 @@ def words(arguments: Sequence[str]) -> tuple[list[str], list[tuple[str, list[str
 
 
 def split(arguments: Sequence[str], *records: type) -> Given:
-    """The texts of each field of the dataclasses, by its name.
+    """The typed texts by field of the dataclasses.
 
-    Raises ValueError, in one sentence, for a flag that there is not, with the one that was probably meant.
+    Raises ValueError for an unknown flag, with a guess which one was meant, and for a word that belongs to no flag.
     """
     fields = [field for record in records for field in fields_of(record)]
     on = {flag: field for field in fields for flag in (field.flag, field.fact.short) if flag}
@@ -74,7 +74,7 @@ def split(arguments: Sequence[str], *records: type) -> Given:
 
 
 def put(given: Given, field: Field, values: list[str]) -> list[str]:
-    """Gives a field its texts; returns the words that are none of it. A list that is typed twice is one."""
+    """Stores a field's texts; returns the words that do not belong to it. A list flag given twice is joined."""
     if field.kind is bool:
         given[field.name] = True
         return values
@@ -89,17 +89,17 @@ def put(given: Given, field: Field, values: list[str]) -> list[str]:
 
 
 def typed_again(given: Given) -> list[str]:
-    """The words that mean the same on another command line."""
+    """A command line that gives the same values."""
     return [word for name, texts in given.items() for word in typed(name, texts)]
 
 
 def override(record: Record, given: Given) -> Record:
-    """The dataclass with the values that were typed; ValueError for a text that its field does not take."""
+    """The dataclass with the typed values; ValueError if a field does not accept its text."""
     return _decoded(type(record), dataclasses.asdict(record), given)  # type: ignore
 
 
 def convert(cls: type[Record], given: Given) -> Record:
-    """A dataclass of the values that were typed; all others are its defaults."""
+    """A dataclass with the typed values; all other fields have their defaults."""
     return _decoded(cls, {}, given)
 
 
@@ -114,7 +114,7 @@ def _decoded(cls: type[Record], values: dict[str, Any], given: Given) -> Record:
 
 
 def read(cls: type[Record], arguments: Sequence[str], description: str | None = None) -> Record:
-    """A dataclass from a command line; with `--help` it prints all flags and ends the program."""
+    """A dataclass from a command line; `--help` prints all flags and exits."""
     given = split(arguments, cls)
     if HELP in given or HELP_ALL in given:
         place = {name: rank for rank, base in enumerate(cls.__mro__) for name in getattr(base, "__annotations__", {})}
@@ -125,7 +125,7 @@ def read(cls: type[Record], arguments: Sequence[str], description: str | None = 
 
 
 def flags_of(record: Any) -> list[Flag]:
-    """Every flag of a dataclass, with the defaults that this one has, or those of its class."""
+    """Every flag of a dataclass; defaults are the values of `record`, or of its class if `record` is a class."""
     cls = record if isinstance(record, type) else type(record)
     help_of, flags = _sentences(cls), []
     for field in fields_of(cls):
@@ -135,7 +135,7 @@ def flags_of(record: Any) -> list[Flag]:
 
 
 def help_text(flags: Iterable[Flag], *, everything: bool = True) -> str:
-    """A line and a sentence for each flag, or for those that people ask for first."""
+    """A line and a sentence for each flag, or only for the common ones if not `everything`."""
     flags = list(flags)
     shown = [flag for flag in flags if everything or flag.field.fact.common]
     rest = f"{HELP_ALL} shows the other {len(flags) - len(shown)}. docs/config.md and docs/commands.md explain them."
@@ -144,7 +144,7 @@ def help_text(flags: Iterable[Flag], *, everything: bool = True) -> str:
 
 
 def takes(kind: Any) -> str:
-    """What a flag takes, by its field's type; nothing for a switch."""
+    """What the help shows as a flag's value, by its field's type; "" for a switch."""
     if typing.get_origin(kind) is typing.Literal:
         return "{" + ",".join(typing.get_args(kind)) + "}"
     if typing.get_origin(kind) is tuple:
@@ -185,7 +185,7 @@ def _sentences(cls: type, prefix: str = "") -> dict[str, str]:
 
 
 def _meant(flag: str, known: Iterable[str]) -> str:
-    """The flag that a wrong one was probably meant for, as the middle of a sentence; empty if none comes near."""
+    """` (did you mean FLAG?)` for an unknown flag; "" if no flag is similar."""
     known = list(known)
     last = {name.split(".")[-1].lstrip("-"): name for name in reversed(known)}
     name = flag.split(".")[-1].lstrip("-")

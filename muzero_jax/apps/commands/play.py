@@ -1,9 +1,9 @@
 """Plays against a trained agent: python experiments/play.py --agent hex_5x5 --web
 
-In the terminal by default. `--engine` speaks the Go Text Protocol on stdin and stdout, with HexGui's dialect for Hex,
-or UCI if the game is chess and the first line is `uci`; then stdout carries nothing else. `--web` serves a board on
-127.0.0.1 for a browser. `--tree out.svg` draws the search tree of a position (the opening, or after `--moves`), and
-`--film out.svg` a game that the agent plays against itself.
+You play in the terminal by default. `--web` serves a board for the browser at 127.0.0.1. `--engine` speaks the Go Text
+Protocol on stdin and stdout (with HexGui's commands for Hex), or UCI if the game is chess and the first line is `uci`;
+stdout then carries nothing else. `--tree out.svg` draws the search tree of a position (the opening, or after
+`--moves`), and `--film out.svg` draws a game that the agent plays against itself.
 """
 
 import itertools
@@ -41,54 +41,54 @@ class Arguments:
     run: Path | None = None
     """run directory of the agent, or RUN/versions/N for the agent after iteration N"""
     agent: str | None = None
-    """instead of run: the name of an included agent, or a .safetensors file"""
+    """name of an included agent, or a .safetensors file; instead of --run"""
     board_size: int | None = None
-    """board to play on, if the agent's network fits every board; default: the one that it was trained on"""
+    """board size, if the agent's network fits every board; default: the size that it was trained on"""
     engine: bool = False
-    """speak GTP (or UCI) on stdin and stdout, for other programs"""
+    """speak GTP (or UCI) on stdin and stdout, so that other programs can use the agent"""
     notation: Literal["standard", "action"] = "standard"
-    """write moves as the game's players do, or as plain action numbers"""
+    """standard: write moves as the game's players do; action: write action numbers"""
     num_simulations: Annotated[int, Meta(ge=1, le=thinking.MOST_SIMULATIONS)] | None = None
-    """simulations per move; default: the agent's own, evaluation.num_simulations. With --time-per-move: the most"""
+    """simulations per move; default: the agent's own evaluation.num_simulations. With --time-per-move: the maximum"""
     time_per_move: PositiveFloat | None = None
-    """seconds per move; the agent makes as many simulations (a power of two) as this machine can in that time"""
+    """seconds per move: the agent makes as many simulations (a power of two) as this machine manages in that time"""
     temperature: NotNegativeFloat = 0.0
-    """0: play the best move; above 0: draw moves from the search's policy, which 1 leaves unchanged"""
+    """0: play the best move; 1: sample moves from the search policy; larger: more at random, smaller: less"""
     seed: Seed = 0
-    """seed of moves that are drawn at random, and of chance; with 0 the dice differ each time"""
+    """seed of random moves and of chance; with 0 the dice differ each time"""
     colour: str | None = None
-    """your side in the terminal, by name or initial (black or b, X, red); if left out, you are asked"""
+    """your side in the terminal, by name or initial (black or b, X, red); default: you are asked"""
     web: bool = False
     """serve a board for the browser on this machine, until Ctrl-C"""
     port: Annotated[int, Meta(ge=0, le=65535)] = 8000
     """port for --web; 0: any free port"""
     tree: Path | None = None
-    """SVG file to draw a search tree into"""
+    """draw a search tree into this SVG file"""
     film: Path | None = None
-    """SVG file to draw a game into that the agent plays against itself"""
+    """draw a game that the agent plays against itself into this SVG file"""
     film_pictures: PositiveInt = 300
-    """most pictures that --film draws; a longer game is shown at this many of its moves"""
+    """most pictures that --film draws; of a longer game it shows this many moves"""
     moves: str = ""
-    """moves from the opening to where --tree or --film begins: "a1 b2", in the game's notation"""
+    """moves that lead to the position where --tree or --film begins ("a1 b2"), in the game's notation"""
     depth: PositiveInt = 4
-    """moves that --tree looks ahead"""
+    """depth of the tree that --tree draws, in moves"""
     width: PositiveInt = 4
-    """moves that --tree draws at each node, the most visited first"""
+    """moves that --tree draws at each node: the most visited ones"""
     trust_code: bool = False
-    """run the Python files that somebody else's run or agent names; read them first"""
+    """run the Python files that somebody else's run or agent names; read these files first"""
     device: Device = "auto"
     """kind of device to run on; auto: an accelerator or the CPU, whichever searches faster"""
     devices: int | None = None
     """number of devices to start; a search uses one of them"""
     compilation_cache: bool = True
-    """keep compiled programs in the user's cache folder, so that the next start takes seconds"""
+    """keep compiled programs in your cache folder, so that the next start takes seconds"""
 
 
 def main(arguments: list[str], build: Callable | None = None) -> int:
     """Runs the command; returns its exit status.
 
     Args:
-      build: as `algorithm.make`, for a game, a network or an algorithm that is not the configured one.
+      build: makes your own game, network or algorithm, as `algorithm.make` makes the configured one.
     """
     a = parser.read(Arguments, arguments, __doc__)
     check(a)
@@ -110,7 +110,7 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
 
 
 def check(a: Arguments) -> None:
-    """Raises ValueError for flags that make no sense."""
+    """Raises ValueError for flags that contradict each other, and for files that cannot be written."""
     if a.run and a.agent:
         raise ValueError("--run and --agent both name who plays; leave one of them out")
     if a.run is None and a.agent is None:
@@ -145,11 +145,11 @@ def load(a: Arguments, build: Callable | None = None):
 
 
 def seat(a: Arguments, agent, build: Callable | None):
-    """The game and the agent, on the device that the flags name; on auto, on the one that is measured to be fastest."""
+    """The game and the agent, on the device that `--device` names; for auto, on the one that searches fastest here."""
 
     def on(device):
         params, algorithm = jax.device_put(agent.params, device), build and build(agent.config)
-        made = agents.make_agent(agent.config, algorithm)  # again, because the device decides in which precision
+        made = agents.make_agent(agent.config, algorithm)  # again, because the precision depends on the device
         thinker = thinking.make_thinker(
             made._replace(num_simulations=agent.num_simulations, params=params, name=agent.name),
             num_simulations=agent.num_simulations,
@@ -164,14 +164,14 @@ def seat(a: Arguments, agent, build: Callable | None):
         budget = agent.num_simulations
         thinker.search(game, min(thinking.FIRST_BUDGET, budget) if a.time_per_move else budget)
 
-    # The picture of a tree takes one search: to find out where would take several.
+    # --tree needs one search, and to measure the devices would take several.
     is_measured = a.device == "auto" and not (a.tree or a.film)
     choice = placement.candidates() if is_measured else jax.devices()[:1]
     return placement.place(on, search, choice, lambda line: print(line, file=sys.stderr, flush=True))
 
 
 def serve(a: Arguments, position, thinker, moves, out, resize: Callable) -> None:
-    """Speaks to a program until it has had enough. The first line tells UCI from GTP where both are possible."""
+    """Speaks to a program until it quits. If the game has both protocols, the first line tells UCI from GTP."""
     if a.time_per_move:
         thinker.prepare(position, a.time_per_move)
     lines = protocol.read_lines(sys.stdin.buffer)
@@ -210,7 +210,7 @@ def draw(a: Arguments, position, thinker, moves) -> None:
 
 
 def play_in_terminal(a: Arguments, position, thinker, moves) -> None:
-    """Plays with a person until they have had enough."""
+    """Plays with a person until they quit."""
     colour = None if a.colour is None else terminal.colour_of(a.colour, position)
     if a.colour is not None and colour is None:
         raise ValueError(f"--colour is {a.colour}, but must be {' or '.join(position.game.view.colours)}")

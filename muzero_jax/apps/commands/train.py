@@ -1,7 +1,7 @@
-"""Trains a MuZero agent from nothing: python experiments/train.py --env hex --board-size 5 --minutes 5
+"""Trains a MuZero agent from scratch: python experiments/train.py --env hex --board-size 5 --minutes 5
 
-`--env`, `--board-size` and `--resume` choose a preset, or the saved config of the run to continue. Every other flag
-overrides one field of that, and `--help` shows that very preset's defaults.
+`--env` and `--board-size` choose a preset; `--resume` takes the config of the run that it continues. Every other flag
+overrides one field of these settings, and `--help` shows their values as defaults.
 """
 
 import os
@@ -34,7 +34,7 @@ from muzero_jax.storage.fields import flag_of, names
 
 
 class Settled(NamedTuple):
-    """The request of a command line."""
+    """What a command line asks for."""
 
     config: Config
     session: Session
@@ -42,7 +42,7 @@ class Settled(NamedTuple):
 
 
 def settle(given: Given) -> Settled:
-    """The run that the flags ask for. Raises ValueError, also for a stranger's code (`own.trust`)."""
+    """The run that the flags ask for. Raises ValueError also for code that is not trusted (`own.trust`)."""
     session = parser.convert(Session, given)
     if "board_sizes" in given and "board_size" not in given:
         sizes = parser.convert(Config, {"board_sizes": given["board_sizes"]}).board_sizes
@@ -64,19 +64,19 @@ def settle(given: Given) -> Settled:
         if asked.init_from and not session.config:
             base = replace(base, network=warm_start.network_of(asked.init_from, base.network))
     budgets = names(Config, "budget")
-    if not given.keys().isdisjoint(budgets):  # whoever gives a budget means that one
+    if not given.keys().isdisjoint(budgets):  # a budget on the command line replaces all of the preset's
         base = replace(base, **{name: None for name in budgets if name not in given})
     config = parser.override(base, given)
     if config.network.file and (unheard := [name for name in names(Config, "built_in") if name in given]):
         option = f"--network.options {unheard[0].partition('.')[2]}=..."
-        raise ValueError(f"{flag_of(unheard[0])} does not reach a network of your own; write {option}")
+        raise ValueError(f"{flag_of(unheard[0])} has no effect on a network of your own; write {option}")
     config = configs.with_absolute_paths(config)
     _check_code(config, session, given)
     return Settled(config, session, base)
 
 
 def choose_preset(given: Given, session: Session) -> Config:
-    """The settings of `--config`, or the game's preset; of a run that learns from another run's games, of that game."""
+    """The settings of `--config`, or the preset of the game; an offline run takes the game of its source by default."""
     if session.config:
         if not Path(session.config).is_file():
             raise ValueError(f"--config: there is no file {session.config}; name the config.json in a run's folder")
@@ -91,7 +91,7 @@ def choose_preset(given: Given, session: Session) -> Config:
     source = offline.place(folder)
     if run_directory.holds_run(source):
         made_with = configs.inspect(source)
-        if not env and python_file.is_path(made_with.env):  # the one file of that run which is built again
+        if not env and python_file.is_path(made_with.env):  # of that run's files only this one is loaded
             trust.check([made_with.env], folder, Trust(session.trust_code))
         env = env or made_with.env
         board_size = board_size or (made_with.board_size if env == made_with.env else None)
@@ -101,7 +101,7 @@ def choose_preset(given: Given, session: Session) -> Config:
 
 
 def _check_code(config: Config, session: Session, given: Given) -> None:
-    """Raises ValueError for a Python file that a run's config names, not the flags, and that must not run."""
+    """Raises ValueError for an untrusted Python file that a saved config names and the flags do not."""
     if session.resume or session.config:
         named = frozenset(file for name, file in config.own_files.items() if name in given)
         where = f"{session.run_dir}/{configs.FILE}" if session.resume else str(session.config)
@@ -109,9 +109,9 @@ def _check_code(config: Config, session: Session, given: Given) -> None:
 
 
 def main(arguments: list[str], build: Callable[[Config], Any] | None = None) -> int:
-    """Runs the command; returns its exit status: 0 if the run has ended, or was saved because of SIGTERM or SIGHUP.
+    """Runs the command; returns its exit status: 0 if the run has ended, or was saved after SIGTERM or SIGHUP.
 
-    `build` makes a game, a network or an algorithm of one's own, as `algorithm.make` makes the configured one.
+    `build` makes your own game, network or algorithm, as `algorithm.make` makes the configured one.
     """
     given = parser.split(arguments, Config, Session)
     session = parser.convert(Session, given)
@@ -124,7 +124,7 @@ def main(arguments: list[str], build: Callable[[Config], Any] | None = None) -> 
     if session.seeds > 1 or session.vary:
         if session.distributed:
             raise ValueError("--seeds and --vary train several runs; with --distributed train one")
-        with suppress(Stopped):  # the run that was under way is saved
+        with suppress(Stopped):  # the run in progress is saved
             return variants.train(given, settle, num_devices, is_given=build is not None)
         return 0
     if processes.is_first():
@@ -143,7 +143,7 @@ def train(settled: Settled, num_devices: int, build: Callable[[Config], Any] | N
         try:
             result = start.train(ready, session, print)
             status = (by_system if result.by_system else EXIT_INTERRUPTED) if result.interrupted else 0
-        except KeyboardInterrupt as error:  # no chunk ran, or it was the second Ctrl-C: what was saved before is whole
+        except KeyboardInterrupt as error:  # before the first chunk, or by a second Ctrl-C; earlier saves are intact
             result, status = None, by_system if isinstance(error, Stopped) else EXIT_INTERRUPTED
     if not processes.is_first():
         return status
@@ -162,7 +162,7 @@ def train(settled: Settled, num_devices: int, build: Callable[[Config], Any] | N
 
 
 def show(summary: dict[str, Any]) -> None:
-    """Prints how strong the agent has become and what the run cost."""
+    """Prints the agent's final scores, and the run's work, time, memory and FLOPs."""
     if summary["strength"]:
         print(f"\n{tables.strength(summary['strength'])}")
     if openings := summary.get("openings"):
@@ -189,7 +189,7 @@ def show(summary: dict[str, Any]) -> None:
 
 
 def print_what_next(run_dir: Path, num_players: int) -> None:
-    """Prints where the curves are, how to play the agent or watch it, and how to measure it in a single-player game."""
+    """Prints where the curves are, how to play against the agent, and in a single-player game how to measure it."""
     if (run_dir / metrics.CURVES).exists():
         print(f"curves: {run_dir / metrics.CURVES}")
     run = shlex.quote(str(run_dir))

@@ -1,9 +1,9 @@
 """Searches for better settings of a game: python experiments/tune.py --env hex --board-size 4 --minutes 2
 
-Each trial is a run with other values of some fields, drawn by Optuna. The first has the preset's own. All trials get as
-many frames as that one. At the end the best settings and the preset's are trained with seeds that the search never saw,
-because the best of many noisy scores is partly luck. The same command again continues, or helps as another worker. All
-flags of train.py count for every trial.
+Each trial is a run with other values of some settings, chosen by Optuna. The first trial has the preset's own values,
+and all others get as many frames as it. At the end, the best settings and the preset's are trained with seeds that the
+search never saw, because the best of many noisy scores is partly luck. The same command again continues the study, or
+helps as another worker. All flags of train.py apply to every trial.
 """
 
 import shlex
@@ -30,25 +30,25 @@ from muzero_jax.storage.fields import NotNegativeInt, PositiveInt, differing, fi
 
 @dataclass(frozen=True)
 class Arguments:
-    """The flags of the search; all others are train.py's."""
+    """The flags of the search; all other flags are those of train.py."""
 
     trials: PositiveInt = 30
     """total number of trials; a larger number continues a study that has ended"""
     study: Path | None = None
     """folder of the study; default: runs/tune-<game>-<size>-seed<seed>. If it exists, the search continues"""
     vary: tuple[tuple[str, ...], ...] = ()
-    """a field to vary, once per field: --vary optimiser.learning-rate 1e-4:1e-2 (between two), --vary network.kind mlp
-    tower (one of these), --vary replay.end-weight (in its range); default: all fields with a range (docs/tune.md)"""
+    """a setting to vary; give it once for each: --vary optimiser.learning-rate 1e-4:1e-2 (a range), --vary network.kind
+    mlp tower (a list), --vary replay.end-weight (its own range); default: all settings with a range (docs/tune.md)"""
     metric: str = ""
-    """the score of a trial, of which more is better: mcts:N (the final match against rollout MCTS with N simulations;
-    above 100 it plays only at the end), or a key of metrics.jsonl; default: mcts:100, in single-player games the mean
-    return"""
+    """the score of a trial (higher is better): mcts:N (the score against rollout MCTS with N simulations; with N above
+    100 only at the end of a trial), or a key of metrics.jsonl; default: mcts:100, or the mean return in single-player
+    games"""
     seeds: NotNegativeInt = 3
-    """seeds of the comparison at the end, beyond the search's own; 0: none"""
+    """number of new seeds for the comparison at the end; 0: no comparison"""
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the command; returns its exit status, as `train.main`."""
+    """Runs the command; returns its exit status, as `train.main` does."""
     given = parser.split(arguments, Config, Session, Arguments)
     if parser.HELP in given or parser.HELP_ALL in given:
         print(f"{(__doc__ or '').strip()}\n\n{parser.help_text(parser.flags_of(Arguments))}")
@@ -79,18 +79,18 @@ def main(arguments: list[str]) -> int:
 
 
 def check(config: Config, session: Session, *, has_budget: bool) -> None:
-    """Raises ValueError in one sentence for what no trial can be."""
+    """Raises ValueError for flags that trials cannot have."""
     for name in names(Session, "single"):
         if getattr(session, name) != getattr(Session(), name):
             raise ValueError(f"{flag_of(name)} is for one run; leave it out (--study names the folder)")
     if not has_budget or config.updates or config.max_iterations or config.offline:
         raise ValueError(
-            "trials are equal in frames: add --minutes 2 (of the first trial) or --frames, and no other budget"
+            "all trials get equally many frames: add --frames, or --minutes 2 (of the first trial), and no other budget"
         )
 
 
 def for_trials(config: Config, metric: str) -> Config:
-    """The config with the evaluations of a trial: at equal places, against the one opponent that counts."""
+    """The config with a trial's evaluations: after equal parts of it, only against the opponent of `metric`."""
     opponent, _, simulations = metric.partition(":")
     changed = {"evaluation.mcts_simulations": [simulations]} if opponent == "mcts" else {}
     if config.evaluation.interval_minutes:
@@ -99,7 +99,7 @@ def for_trials(config: Config, metric: str) -> Config:
 
 
 def ranges(base: Config, vary: Sequence[Sequence[str]]) -> Space:
-    """The values of each field that a `--vary` names; ValueError, which names the flag, for what cannot vary."""
+    """The values of each field that a `--vary` names; raises ValueError for a field that cannot vary."""
     chosen: dict[str, Any] = {}
     for name, *texts in vary:
         low, is_span, high = (texts or [""])[0].partition(":")
@@ -114,13 +114,13 @@ def ranges(base: Config, vary: Sequence[Sequence[str]]) -> Space:
 
 
 def announce(study: Any, trial: Any) -> None:
-    """Says how a trial of this worker ended."""
+    """Prints how a trial of this worker ended."""
     shown = "" if trial.value is None else f"  {trial.value:.4g}, best so far {study.best_value:.4g}"
     print(f"trial {trial.number:<6}{trial.state.name.lower()}{shown}", flush=True)
 
 
 def conclude(study: Any, objective: Objective, config: Config, num_seeds: int) -> None:
-    """Prints and draws what was found, and compares the best settings with the preset's."""
+    """Prints and draws the results, then compares the best settings with the preset's on new seeds."""
     folder, found = objective.folder, tuning.best(study, objective)
     table = study.trials_dataframe(attrs=("number", "value", "state", "duration", "params"))
     table.to_csv(folder / "trials.csv", index=False)

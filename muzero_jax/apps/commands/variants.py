@@ -1,7 +1,7 @@
-"""`train.py --seeds N --vary FIELD VALUE ...`: runs that differ in seed or settings, and then their scores together.
+"""`train.py --seeds N --vary FIELD VALUE ...` trains runs that differ in seed or settings, and compares their scores.
 
-They are trained one after another, each as a process of its own: it gives its memory back, and prints and saves what it
-would alone. With `--together` those that differ only in the seed and in numbers that the program takes as inputs are
+Each run is trained in its own process, one after another, so that memory is freed and every run prints and saves the
+usual things. With `--together`, runs that differ only in the seed and in numbers that the program takes as inputs are
 trained as one program (`apps.study.together`).
 """
 
@@ -39,17 +39,17 @@ Settle = Callable[[Given], tuple[Config, Session, Config]]
 class Run(NamedTuple):
     """One of the runs."""
 
-    name: str  # for a person
+    name: str  # as printed
     run_dir: Path
     config: Config
-    given: Given  # all of its flags but for `--resume`
+    given: Given  # all of its flags except `--resume`
 
 
 def plan(given: Given, settle: Settle, num_devices: int) -> list[Run]:
-    """The runs, by setting and then by seed: in the folder that the user named, or beside each other in `runs`."""
+    """The runs, ordered by setting and then by seed; their folders lie in `--run-dir`, or by default in `runs`."""
     session = parser.convert(Session, given)
     several = ("seeds", "vary", "together", "resume", "resume_if_any", "overwrite", "run_dir")
-    # Evaluated at the same places, so that the curves of all groups have a band.
+    # All runs are evaluated after equal parts, so that their curves can be averaged.
     shared = {"evaluation.parts": "6"} if "evaluation.interval_minutes" not in given else {}
     shared |= {name: texts for name, texts in given.items() if name not in several}
     runs: list[Run] = []
@@ -68,7 +68,7 @@ def plan(given: Given, settle: Settle, num_devices: int) -> list[Run]:
 
 
 def _values(words: Sequence[str]) -> list[Given]:
-    """The field that the words of a `--vary` vary, with each of its values."""
+    """One `Given` for each value of a `--vary FIELD VALUE ...`."""
     name, *values = words or ["FIELD"]
     if not values:
         raise ValueError(f"--vary {name} names no values; say --vary optimiser.learning-rate 1e-3 2e-3")
@@ -79,14 +79,14 @@ def _values(words: Sequence[str]) -> list[Given]:
 
 
 def _name(field: str, text: Any) -> str:
-    """The part of a run's name that tells one of its values; of a path that is the last part, of code its stem."""
+    """The part of a run's name for one value; a path is shortened to its last part, a Python file to its stem."""
     value = text if isinstance(text, str) else "-".join(text)
     path, last = Path(value), field.rpartition(".")[2].replace("_", "-")
     return f"{last}-{path.stem if python_file.is_path(value) else path.name or value}"
 
 
 def train(given: Given, settle: Settle, num_devices: int, *, is_given: bool) -> int:
-    """Trains them all and compares them; returns the exit status of the first that did not end well, or 0."""
+    """Trains all runs and compares them; returns the exit status of the first that failed or was stopped, else 0."""
     session, runs = parser.convert(Session, given), plan(given, settle, num_devices)
     _check(runs, session, is_given)
     if session.overwrite:
@@ -101,7 +101,7 @@ def train(given: Given, settle: Settle, num_devices: int, *, is_given: bool) -> 
 
 
 def _check(runs: Sequence[Run], session: Session, is_given: bool) -> None:
-    """Raises ValueError in one sentence for what several runs cannot be, before any of them is trained."""
+    """Raises ValueError for flags that several runs cannot have, before any run is trained."""
     sessions.validate(replace(session, config=None))
     for run in runs:
         validate(run.config)
@@ -117,7 +117,7 @@ def _check(runs: Sequence[Run], session: Session, is_given: bool) -> None:
         )
     if is_given:
         raise ValueError(
-            "--seeds starts new processes, which cannot build a program's own parts; train one seed at a time"
+            "--seeds starts new processes, which lack the parts that your program passed; train one seed at a time"
         )
     if session.run_dir and run_directory.holds_run(Path(session.run_dir)):
         raise ValueError(
@@ -140,32 +140,32 @@ def _have_begun(runs: Sequence[Run]) -> bool:
 
 
 def _other_flags(run: Run) -> list[str]:
-    """The flags that a run was made with and does not have now, but for its budget."""
+    """The flags with which a saved run was begun, if they differ from the present ones; budgets do not count."""
     made_with, budgets = configs.inspect(run.run_dir), names(Config, "budget")
     return differing(replace(made_with, **{name: getattr(run.config, name) for name in budgets}), run.config)
 
 
 def _has_spent(run: Run) -> bool:
-    """Whether a run has spent the budget that is asked for, and played its final matches."""
+    """Whether a run has spent this budget and played its final matches."""
     return run_directory.has_ended(run.run_dir) and not comparison.varied_fields(
         [configs.inspect(run.run_dir), run.config]
     )
 
 
 def _check_weights(config: Config, *, trust_code: bool) -> None:
-    """Raises ValueError in one sentence for weights that a run cannot begin with."""
+    """Raises ValueError if a run cannot begin with the weights of its `--init-from`."""
     if config.init_from:
         model = playing.build_model(config, playing.build_environment(config))
         warm_start.open_source(config, model, lambda line: None, trust_code=trust_code)
 
 
 def _goes_on(run: Run) -> Given:
-    """A run's flags; one that has begun goes on. `--resume-if-any` may stand beside `--config`, unlike `--resume`."""
+    """A run's flags, with `--resume-if-any` if it has begun, because that may be combined with `--config`."""
     return run.given | ({"resume_if_any": True} if run_directory.holds_run(run.run_dir) else {})
 
 
 def _train_in_turn(runs: Sequence[Run]) -> int:
-    """Trains each as a process; those that have ended are left as they are."""
+    """Trains each run in its own process, except those that have ended."""
     for number, run in enumerate(runs, 1):
         print(f"{run.name}, {number} of {len(runs)}", flush=True)
         if run_directory.holds_run(run.run_dir) and _has_spent(run):
@@ -188,7 +188,7 @@ def _say_how_to_go_on(run: Run, runs: Sequence[Run]) -> None:
 
 
 def _train_together(runs: Sequence[Run], settle: Settle) -> int:
-    """Trains as one program what one program can train; says why, where it takes several."""
+    """Trains the runs in as few programs as possible; says why if it needs several."""
     groups: dict[tuple[Any, ...], list[Run]] = {}
     for run in runs:
         has_begun = run_directory.holds_run(run.run_dir)
@@ -215,7 +215,7 @@ def _train_group(group: Sequence[Run], settle: Settle) -> int:
     try:
         with start.prepare(config, session, session.devices or len(jax.devices()), print, made_with=base) as ready:
             ends = together.train(planned, session, ready.mesh, print)
-    except KeyboardInterrupt as error:  # no chunk ran, or it was the second Ctrl-C: what was saved before is whole
+    except KeyboardInterrupt as error:  # before the first chunk, or by a second Ctrl-C; earlier saves are intact
         has_begun = any(run_directory.begun(run.folder) for run in planned)
         print(f"stopped; continue with the same command{' and --resume' if has_begun else ''}")
         if isinstance(error, Stopped):
@@ -234,7 +234,7 @@ def _train_group(group: Sequence[Run], settle: Settle) -> int:
 
 
 def _conclude(run_dirs: list[Path], picture: Path) -> None:
-    """Prints the scores of all runs together, and draws their curves."""
+    """Prints the scores of all runs in one table, and draws their curves."""
     points = comparison.read_runs(run_dirs)
     if points:
         print(f"\n{comparison.report(points)}")

@@ -1,1 +1,1 @@
-"""Other programs that play: both ends of GTP and UCI, and the process at the other end."""
+"""GTP and UCI: other programs as opponents of the agent, and the agent as an engine for other programs."""

@@ -1,8 +1,8 @@
-"""Another program that plays: its process, which is asked by lines, and what a match asks of it.
+"""Another program that plays: its process (`EngineProcess`), and the interface that a match uses (`Engine`).
 
-Its pipes are read only while it is asked, in the thread that asks; until then it may fill them up and wait. Each
-command has one deadline. The process leads a group of its own, so that Ctrl-C in a terminal is ours to pass on, and
-what a wrapper script started ends with it.
+Its pipes are read only while an answer is awaited, in the thread that asks; otherwise the program may fill them and
+block. Each command has one deadline. The process leads its own group, so that Ctrl-C in a terminal does not reach it
+directly, and so that programs started by a wrapper script end with it.
 """
 
 import os
@@ -21,33 +21,33 @@ from muzero_jax.types import EnvState
 
 RESIGN = "resign"
 START_SECONDS = 60.0
-"""The least time for everything but a move: an engine may load a network first, or compile."""
+"""The least time for everything except moves, because an engine may first load a network or compile."""
 LONGEST_SECONDS = 1e6
-"""The system's calls wait no longer."""
+"""The longest time that system calls accept."""
 GRACE_SECONDS = 1.0
-"""How long after the deadline lines are still read that were said before."""
+"""How long after the deadline lines that arrived before it are still read."""
 QUIT_SECONDS, EXIT_SECONDS = 2.0, 1.0
-"""How long an engine has to obey `quit`, and to end once it has closed its output."""
+"""Time to obey `quit`, and to exit after closing its output."""
 MOST_BYTES = 10_000_000
-"""The most that it may say to one command."""
+"""The longest answer to one command."""
 PIECE = 65_536
-"""Bytes that are read at once, and of a line."""
+"""Bytes that are read at once, and kept of a line."""
 QUOTED = 120
-"""Characters of what it said that a sentence quotes."""
+"""Characters of its output that an error message quotes."""
 
 
 class EngineError(ValueError):
-    """An engine failed; the message names it in one sentence, with what it said."""
+    """An engine failed; the message names it and quotes its output."""
 
 
 class EngineProcess:
-    """A running engine, which `with` ends: politely, or at once where it fails. EngineError if it cannot be started.
+    """A running engine. `with` ends it: by `quit`, or by force after an exception. EngineError if it cannot be started.
 
     Args:
       command: the words of its command.
-      name: what sentences call it.
-      seconds: the most that it may take for a move.
-      in_order: what it says on stderr is read like its stdout, as both arrive in one pipe.
+      name: how error messages call it.
+      seconds: the longest time for a move.
+      in_order: stderr is merged into stdout, so that all output is read in order.
     """
 
     def __init__(self, command: Sequence[str], name: str, *, seconds: float, in_order: bool = False):
@@ -58,10 +58,10 @@ class EngineProcess:
         except OSError as error:
             raise EngineError(f"the engine {name} cannot be started: {error.strerror}") from None
         self._pipes: list[Any] = [pipe for pipe in (self._process.stdout, self._process.stderr) if pipe]  # still open
-        self._begun = dict.fromkeys(self._pipes, b"")  # of a line that has not ended yet
-        self._lines: deque[str] = deque()  # that were not read yet
-        self._last: deque[str] = deque(maxlen=3)  # lines that were read since the last command
-        self._complaints: deque[str] = deque(maxlen=3)  # lines of its stderr
+        self._begun = dict.fromkeys(self._pipes, b"")  # the start of an unfinished line
+        self._lines: deque[str] = deque()  # not read yet
+        self._last: deque[str] = deque(maxlen=3)  # read since the last command
+        self._complaints: deque[str] = deque(maxlen=3)  # the last lines of stderr
         self._asked, self._num_bytes = "anything", 0
         self._deadline = time.monotonic() + max(self.seconds, START_SECONDS)
 
@@ -72,7 +72,7 @@ class EngineProcess:
         self.close(politely=failure is None)
 
     def send(self, line: str, *, is_move: bool = False) -> None:
-        """Writes a line, whose answer may take as long as a move or as a start; EngineError if the engine has ended."""
+        """Writes a line and starts the deadline of its answer; raises EngineError if the engine has ended."""
         assert self._process.stdin is not None
         seconds = self.seconds if is_move else max(self.seconds, START_SECONDS)
         self._asked, self._num_bytes = repr(shown(line, QUOTED)), 0
@@ -85,7 +85,7 @@ class EngineProcess:
             raise self._death() from None
 
     def read(self) -> str:
-        """The next line that it says, without its end; EngineError if it ends, or says none before the deadline."""
+        """The next line of output; raises EngineError if the engine ends, or at the deadline."""
         while not self._lines:
             if self._process.stdout not in self._pipes:
                 raise self._death()
@@ -105,11 +105,11 @@ class EngineProcess:
         return line
 
     def failure(self, what: str) -> EngineError:
-        """The sentence that the engine did `what`."""
+        """An error with the message that the engine did `what`."""
         return EngineError(f"the engine {self.name} {what}")
 
     def close(self, *, politely: bool = True) -> None:
-        """Ends the process: by `quit` and the end of its input, or else by force. May be called twice."""
+        """Ends the process: by `quit` and the end of its input, else by force. May be called twice."""
         stdin = self._process.stdin
         if stdin is None or stdin.closed:
             return
@@ -128,7 +128,7 @@ class EngineProcess:
                 pipe.close()
 
     def _take(self, pipe: Any) -> None:
-        """Reads what there is in a pipe, whose end closes it."""
+        """Reads what is in a pipe; at its end, forgets the pipe."""
         data = pipe.read1(PIECE)
         if not data:
             self._pipes.remove(pipe)
@@ -152,7 +152,7 @@ class EngineProcess:
         return self.failure(f"{how} when asked {self._asked}{self._quote()}")
 
     def _quote(self) -> str:
-        """The end of a sentence: its last words."""
+        """Its last output, as the end of an error message."""
         said = self._last or self._complaints
         return f"; it said {shown(' '.join(said), QUOTED)!r}" if said else ""
 
@@ -162,22 +162,22 @@ class Ply(NamedTuple):
 
     colour: int  # 0 for the first player
     action: int
-    text: str  # in the game's notation, as engines are told it
+    text: str  # in the game's notation, as sent to engines
     is_forced_pass: bool = False  # nothing else was legal
 
 
 class Engine(ABC):
-    """Another program as a player, which is told all moves of a game; every method raises EngineError if it fails."""
+    """Another program as a player. All methods raise EngineError if it fails."""
 
     title = ""
-    """The name that it gives itself."""
+    """The program's own name for itself."""
 
     def __init__(self, process: EngineProcess):
         self.process = process
 
     @abstractmethod
     def greet(self, settings: Sequence[str]) -> None:
-        """Waits until it is there, and gives it the user's settings."""
+        """Waits until the program is ready, and sends the user's settings."""
 
     @abstractmethod
     def new_game(self) -> None:
@@ -185,9 +185,9 @@ class Engine(ABC):
 
     @abstractmethod
     def choose(self, plies: Sequence[Ply], colour: int, state: EnvState | None = None) -> str:
-        """Its move after these moves of the game, or `resign`; it is the turn of `colour`.
+        """The program's move for `colour` after these moves, or `resign`.
 
-        `state` is the position, for a program that is told it in place of the moves.
+        `state` is the position, for programs that take it instead of the moves.
         """
 
 

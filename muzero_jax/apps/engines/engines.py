@@ -1,11 +1,11 @@
 """Other programs by name: `gtp:COMMAND`, `uci:COMMAND`, `usi:COMMAND`, `gnubg:COMMAND`, with settings after semicolons.
 
     gtp:gnugo --mode gtp --level 1
-    gtp:mohex; param_mohex max_games 1000              a GTP engine's settings are its own commands
-    uci:fairy-stockfish; Skill Level=0; go nodes 100   a UCI engine's are options, and the words of its `go`
-    gnubg:gnubg -t -q                                  GNU Backgammon, which is told positions; its own commands
+    gtp:mohex; param_mohex max_games 1000              settings of a GTP engine are GTP commands
+    uci:fairy-stockfish; Skill Level=0; go nodes 100   settings of a UCI engine are options, or its `go` command
+    gnubg:gnubg -t -q                                  settings of GNU Backgammon are its own commands
 
-No shell reads the command. Which games an engine plays nobody knows before it is asked.
+The command is not run through a shell. Whether an engine plays the game shows only when it is asked to.
 """
 
 import os
@@ -25,7 +25,7 @@ PROTOCOLS = GTP, "uci", "usi", GNUBG
 
 
 class EngineSpec(NamedTuple):
-    """An engine's name, read."""
+    """A parsed engine name."""
 
     name: str  # as the user wrote it
     protocol: str
@@ -34,7 +34,7 @@ class EngineSpec(NamedTuple):
 
 
 def parse(text: str) -> EngineSpec | None:
-    """The engine that `text` names, None if it names none; ValueError if it names one that cannot be started."""
+    """The engine that `text` names, or None if it names none; raises ValueError if the program is not found."""
     protocol, _, rest = text.partition(":")
     if protocol not in PROTOCOLS or protocol == text:
         return None
@@ -52,7 +52,7 @@ def parse(text: str) -> EngineSpec | None:
 
 
 def check(spec: EngineSpec, environment: Environment) -> None:
-    """Raises ValueError, in one sentence, if no engine of this protocol can play the game."""
+    """Raises ValueError if no engine of this protocol can play the game."""
     check_for_two(environment, "a match with an engine needs")
     game = game_of(environment)
     spoken = {game.protocol}
@@ -65,9 +65,9 @@ def check(spec: EngineSpec, environment: Environment) -> None:
 
 
 def start(spec: EngineSpec, environment: Environment, *, seconds: float) -> Engine:
-    """Starts the engine for games of `environment`, and waits until it has taken its settings.
+    """Starts the engine for games of `environment`, and waits until it has accepted its settings.
 
-    Raises EngineError, whose process is ended then, if it fails.
+    Raises EngineError if that fails; the process is then ended.
     """
     process = EngineProcess(spec.command, spec.name, seconds=seconds, in_order=spec.protocol == GNUBG)
     notation, game = make_notation(environment), game_of(environment)

@@ -1,8 +1,8 @@
-"""GNU Backgammon as an opponent: it plays whole turns, and our rules play them one die at a time.
+"""GNU Backgammon as an opponent: it chooses whole turns, and our rules play them one die at a time.
 
-Before each of its turns it is told the position and the dice, and asked for a `hint`. It need not know what came
-before. It answers with the ways of its checkers (`24/18 13/11*`), which lead to one board. A search among our legal
-moves finds dice that lead there too. There is no cube, and gammons count.
+For each of its turns it gets the position and the dice, without the moves before, and is asked for a `hint`. Its answer
+lists how checkers move (`24/18 13/11*`), which determines a board. A search among our legal moves finds a sequence of
+dice that leads to the same board. There is no doubling cube, and gammons count.
 """
 
 import random
@@ -26,45 +26,45 @@ SETTINGS = (
     "set jacoby off",
     "set evaluation chequerplay evaluation cubeful off",
 )
-"""Settings under which it does nothing by itself, and weighs a game without a cube."""
+"""Settings under which it does nothing unasked, and evaluates a game without a cube."""
 TITLE, UNKNOWN = "GNU Backgammon", "Unknown keyword"
 ON_ROLL = "is now on roll."
 """The end of its answer to `set turn`."""
 HINT = r" +\d+\. Cube\w+ \S+ +(\S.*?) +Eq\.: +(\S+)"
 """The first line about a turn in a hint; the groups are the turn and its equity."""
 BAR, THEIR_BAR = 0, 25
-"""Places in a board of 26 numbers, as `mover_points` has it; the points lie between them under their own numbers."""
+"""Indices in a board of 26 numbers (`mover_points`); indices 1 to 24 are the points."""
 
 
 class GnubgEngine(Engine):
     """GNU Backgammon's terminal (`gnubg -t -q`); settings are commands, sent as they are.
 
-    A turn that a random opening began cannot be asked about, so it goes on at random. An opening of two moves is the
-    whole first turn, after which this never happens.
+    It cannot be asked about half a turn, so a turn that a random opening began is finished at random. An opening of two
+    moves is the whole first turn, so that this does not happen.
     """
 
     def __init__(self, process: EngineProcess, environment: Environment):
         super().__init__(process)
         assert environment.chance is not None
         self._move, self._notation = jax.jit(environment.chance.move), make_notation(environment)
-        self._rest: list[str] = []  # of its turn: dice that it has still to play
+        self._rest: list[str] = []  # moves of its turn that are still to be played
 
     def greet(self, settings: Sequence[str]) -> None:
-        """Waits for its name, and sends each setting; an unknown word in one is refused."""
+        """Waits for its name, then sends the settings; raises EngineError for a setting that it does not know."""
         while not self.title.startswith(TITLE):
             self.title = self.process.read().strip()
         for line in (*SETTINGS, *settings, "new session", "set turn 1"):
             self.process.send(line)
-        while not (line := self.process.read()).endswith(ON_ROLL):  # what it says of the settings, on stderr too
+        while not (line := self.process.read()).endswith(ON_ROLL):  # its answers to the settings, also from stderr
             if line.startswith(UNKNOWN):
                 raise self.process.failure(f"rejected a setting with {line!r}")
 
     def new_game(self) -> None:
-        """It remembers nothing but the rest of a turn."""
+        """Forgets the rest of a turn; GNU Backgammon itself remembers nothing."""
         self._rest = []
 
     def choose(self, plies: Sequence[Ply], colour: int, state: EnvState | None = None) -> str:
-        """One die of its turn in the position `state`, as our notation writes it."""
+        """The next move (one die) of its turn in the position `state`, in our notation."""
         assert state is not None
         if not self._rest and (dice := roll(state)):
             self._rest = self._turn(state, dice)
@@ -74,7 +74,7 @@ class GnubgEngine(Engine):
         return self._rest.pop(0)
 
     def hints(self, state: EnvState, most: int) -> list[tuple[str, float]]:
-        """Its best turns, `most` or fewer, as it writes them, and their equities; none where no move is legal."""
+        """Its best turns, at most `most`, in its notation, with their equities; empty if no move is legal."""
         board, dice = mover_points(state), roll(state)
         assert dice is not None
         for words in (["set board simple", *board], ["set dice", *dice], ["hint", most], ["set turn 1"]):
@@ -86,7 +86,7 @@ class GnubgEngine(Engine):
         return found
 
     def _turn(self, state: EnvState, dice: tuple[int, int]) -> list[str]:
-        """All dice of its turn; EngineError if our rules have no such turn."""
+        """All moves of its turn; raises EngineError if the turn is not legal by our rules."""
         board = mover_points(state)
         turn = next((turn for turn, _ in self.hints(state, 1)), "")
         moves = self._dice_towards(after_turn(board, turn), state, False)
@@ -95,10 +95,10 @@ class GnubgEngine(Engine):
         return moves
 
     def _dice_towards(self, target: Sequence[int], state: EnvState, is_over: bool) -> list[str] | None:
-        """Moves of one turn from `state` to the board `target`; None if there are none.
+        """Moves of one turn that lead from `state` to the board `target`; None if there are none.
 
-        A checker leaves only places that hold more than they shall hold at the end. That loses no turn: where one
-        checker arrives and another one leaves, the first may as well go on.
+        Checkers only leave places that hold more than they do in `target`. This misses no board: if one checker arrives
+        at a place and another leaves it, the first could have moved on instead.
         """
         board = mover_points(state)
         if list(target) == board or is_over:
@@ -117,7 +117,7 @@ class GnubgEngine(Engine):
 def after_turn(board: Sequence[int], turn: str) -> list[int]:
     """The board after a turn as GNU Backgammon writes it: `24/18 13/11*`, `bar/20(2)`, `8/5*/2`, `6/off`.
 
-    A star says that a checker is hit. The board tells it too, so the stars are not read.
+    A star marks a hit. It is ignored, because the board also shows hits.
     """
     board = list(board)
     for word in turn.split():

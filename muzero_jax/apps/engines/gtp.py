@@ -1,12 +1,12 @@
-"""The Go Text Protocol 2, both ends of it: a program that we play against, and the engine that we are.
+"""The Go Text Protocol 2: other programs as opponents (`GtpEngine`), and our engine (`GtpSession`).
 
-Ours speaks it for every game, with the dialect of Hex that HexGui and the benzene programs speak. Positions may be
-built from stones of any colour in any order (`Position.play`). When the game is over, `genmove` answers `resign` in
-Hex, as the benzene programs do, and `pass` in every other game, and changes nothing.
+Our engine speaks it for every game, with the commands for Hex that HexGui and the benzene programs use. Positions may
+be built from stones of any colour in any order (`Position.play`). When the game is over, `genmove` changes nothing and
+answers `resign` in Hex, as the benzene programs do, and `pass` in every other game.
 
-A swap in Hex takes black's stone off and puts white's on the mirrored cell; the players keep their colours. HexGui
-means the same. On MoHex's board the stone stays, and the players exchange their colours. Others know no swap. Both
-kinds are told every move after a swap mirrored and in the other colour, because that is the same position.
+A swap in Hex takes black's stone off and puts white's on the mirrored cell; the players keep their colours, as in
+HexGui. In MoHex the stone stays, and the players exchange their colours. Other programs know no swap. For programs of
+the last two kinds, every move after a swap is mirrored and given the other colour, which is the same position.
 """
 
 import math
@@ -28,7 +28,7 @@ from muzero_jax.types import EnvState
 
 COMMANDS = """quit boardsize clear_board komi play genmove undo all_legal_moves time_settings time_left loadsgf
     swap-pieces muzero-policy muzero-value muzero-variation muzero-gfx""".split()
-"""Those that a method carries out."""
+"""Commands that have a method each."""
 COLOURS = {"b": BLACK, "black": BLACK, "w": WHITE, "white": WHITE}
 ANALYZE_COMMANDS = """\
 pspairs/Search policy/muzero-policy
@@ -41,7 +41,7 @@ plist/Legal moves/all_legal_moves
 string/Final score/final_score"""
 VARIATION_LENGTH = 6
 OTHERS_SHADE = 0.7
-"""In `muzero-gfx`, the largest number of a move that it would not play."""
+"""In `muzero-gfx`, the largest number for moves other than the chosen one."""
 MOST_SGF_BYTES = 1_000_000
 
 
@@ -49,8 +49,8 @@ class GtpEngine(Engine):
     """A program that speaks GTP; the user's settings are commands, sent as they are.
 
     Args:
-      columns: of a board whose cells have names, else 0; `rows` likewise.
-      komi: of a game that has one.
+      columns, rows: size of the board; 0 if its cells have no names.
+      komi: the game's, if it has one.
     """
 
     def __init__(self, process: EngineProcess, columns: int, rows: int, komi: float | None = None):
@@ -59,13 +59,13 @@ class GtpEngine(Engine):
         self._has_answered, self._num_told = False, 0
 
     def greet(self, settings: Sequence[str]) -> None:
-        """Asks for its name, and sends each setting."""
+        """Asks for the name and version, then sends the settings."""
         self.title = f"{self.ask('name')} {self.ask('version', may_lack=True)}".strip()
         for line in settings:
             self.ask(line)
 
     def new_game(self) -> None:
-        """A command for what never varies in the engine's game, such as the size of Othello's board, may be unknown."""
+        """Sets up the board. `boardsize` and `komi` may be unknown to programs for games in which they never vary."""
         if self._columns:
             rows = f" {self._rows}" if self._rows != self._columns else ""
             self.ask(f"boardsize {self._columns}{rows}", may_lack=True)
@@ -75,25 +75,25 @@ class GtpEngine(Engine):
         self._num_told = 0
 
     def choose(self, plies: Sequence[Ply], colour: int, state: EnvState | None = None) -> str:
-        """Tells it what it does not know yet, and lets it move. Some programs pass by themselves, and refuse a pass."""
+        """Sends new moves, then `genmove`. A forced pass may be rejected, because some programs pass by themselves."""
         for ply in plies[self._num_told :]:
             tell = self.exchange if ply.is_forced_pass else self.ask
             tell(f"play {'bw'[ply.colour]} {ply.text}")
-        self._num_told = len(plies) + 1  # with the move that it makes now
+        self._num_told = len(plies) + 1  # including the move that it makes now
         return self.ask(f"genmove {'bw'[colour]}", is_move=True)
 
     def ask(self, line: str, *, is_move: bool = False, may_lack: bool = False) -> str:
-        """The answer to a command, which it must not refuse; empty if it `may_lack` the command and does."""
+        """The answer to a command; "" if it `may_lack` the command and does. Raises EngineError for an error answer."""
         ok, text = self.exchange(line, is_move=is_move)
         if not ok and not (may_lack and "unknown command" in text.lower()):
             raise self.process.failure(f"rejected {line!r} with {text!r}")
         return text if ok else ""
 
     def exchange(self, line: str, *, is_move: bool = False) -> tuple[bool, str]:
-        """Whether it did what it was told, and the text of its answer."""
+        """(whether the command succeeded, the text of the answer)."""
         self.process.send(line, is_move=is_move)
         while not re.match("[=?]", answer := self.process.read()):
-            if answer and self._has_answered:  # before that it may greet us
+            if answer and self._has_answered:  # before its first answer it may print a greeting
                 raise self.process.failure(f"answered {line!r} with {answer[:60]!r}, which is not GTP")
         self._has_answered = True
         text = " ".join([re.sub("^[=?][0-9]*", "", answer), *iter(self.process.read, "")])
@@ -101,13 +101,13 @@ class GtpEngine(Engine):
 
 
 class HexEngine(GtpEngine):
-    """A GTP engine that is asked, when it has started, what it means by a swap."""
+    """A GTP engine for Hex; at the start it finds out what the program means by a swap."""
 
     swaps: str | None = "pieces"
-    """The things that it exchanges: pieces or sides; None if it knows no swap."""
+    """What its swap exchanges: pieces or sides; None if it knows no swap."""
 
     def greet(self, settings: Sequence[str]) -> None:
-        """`GtpEngine.greet`, and a swap to try: what is legal after it tells what it means."""
+        """`GtpEngine.greet`, then tries a swap; the legal moves after it show what it means."""
         super().greet(settings)
         self.new_game()
         self.ask("play b b1")
@@ -117,7 +117,7 @@ class HexEngine(GtpEngine):
             self.swaps = "sides" if is_known else None
 
     def choose(self, plies: Sequence[Ply], colour: int, state: EnvState | None = None) -> str:
-        """`GtpEngine.choose` in the words that it understands."""
+        """`GtpEngine.choose`, with the moves after a swap translated for programs that mean another one."""
         index = next((i for i, ply in enumerate(plies) if ply.text == SWAP), None)
         if index is None or self.swaps == "pieces":
             return super().choose(plies, colour)
@@ -127,7 +127,7 @@ class HexEngine(GtpEngine):
 
 
 def mirrored(text: str) -> str:
-    """The name of a cell with row and column exchanged; other words stay as they are."""
+    """The name of a cell with row and column exchanged; other words are unchanged."""
     cell = re.fullmatch("([a-z])([0-9]{1,2})", text.lower())
     if not cell or not 1 <= int(cell[2]) <= len(LETTERS):
         return text
@@ -135,7 +135,7 @@ def mirrored(text: str) -> str:
 
 
 class Clock:
-    """Both players' time as GTP has it: main time, then byo-yomi periods of some stones."""
+    """Both players' clocks as in GTP: main time, then byo-yomi periods for a number of stones each."""
 
     def __init__(self):
         self._byo_yomi = (0.0, 0)
@@ -169,10 +169,10 @@ class Clock:
 
 
 class GtpSession(Session):
-    """Our engine. A command that cannot be carried out raises ValueError, whose text is the answer.
+    """Our engine. A command that fails raises ValueError, whose text becomes the error answer.
 
     Args:
-      resize: the game, the agent and the notation on a board of another size; ValueError if the agent plays none such.
+      resize: size -> game, agent and notation on that board; raises ValueError if the agent cannot play it.
     """
 
     def __init__(
@@ -180,7 +180,7 @@ class GtpSession(Session):
     ):
         super().__init__(*arguments, **options)
         self.resize, self.clock = resize, Clock()
-        self.final_komi: float | None = None  # an agent plays for the komi that it was trained under
+        self.final_komi: float | None = None  # for `final_score` only; the agent plays for the komi of its training
         self._commands: dict[str, Callable[[list[str]], str | None]] = {
             "name": lambda _: "muzero_jax",
             "version": lambda _: VERSION,
@@ -202,7 +202,7 @@ class GtpSession(Session):
             return None
         text, ok = attempt(lambda: self._run(words))
         body = "\n".join(line.rstrip() for i, line in enumerate(text.split("\n")) if line.strip() or not i)
-        return f"{'=' if ok else '?'}{number} {body}\n\n"  # a blank line ends it, so it has none itself
+        return f"{'=' if ok else '?'}{number} {body}\n\n"  # a blank line ends the answer, so the body must have none
 
     def _run(self, words: list[str]) -> str:
         if not words or words[0] not in self._commands:
@@ -210,7 +210,7 @@ class GtpSession(Session):
         return self._commands[words[0]](words[1:]) or ""
 
     def _boardsize(self, words: list[str]) -> None:
-        """`boardsize columns [rows]`; it starts a new game, for HexGui sends no `clear_board` when it connects."""
+        """`boardsize columns [rows]`; starts a new game, because HexGui sends no `clear_board` when it connects."""
         if len(words) not in (1, 2) or not all(re.fullmatch("-?[0-9]{1,8}", word) for word in words):
             raise ValueError("boardsize not an integer")
         columns, rows = int(words[0]), int(words[-1])
@@ -314,13 +314,13 @@ class GtpSession(Session):
         return position
 
     def _muzero_value(self, _: list[str]) -> str:
-        """The value by search and by the network alone, for the side to move, in [-1, 1]."""
+        """The search value and the network's own value, for the side to move, in [-1, 1]."""
         analysis = self._analysis()
         search = f"search {analysis.value:+.3f} ({analysis.num_simulations} simulations)"
         return f"{search}, network {analysis.prior_value:+.3f}"
 
     def _muzero_variation(self, _: list[str]) -> str:
-        """The expected line: moves that both sides would play from here, each found by its own search."""
+        """The principal variation: the moves of both sides from here, each found by its own search."""
         position, words = self.position, []
         first = self._analysis().action
         for action in [first, *self.thinker.line(position.play(first), VARIATION_LENGTH - 1)]:
@@ -333,9 +333,9 @@ class GtpSession(Session):
         return self._pairs(analysis.policy, analysis.action)
 
     def _muzero_gfx(self, _: list[str]) -> str:
-        """HexGui colours cells by a number in [0, 1]: 1 for the move that it would play, less for all others.
+        """Numbers in [0, 1] by which HexGui colours cells: 1 for the agent's move, at most `OTHERS_SHADE` for others.
 
-        It knows no other mark in this answer; the text goes into its status line.
+        HexGui has no other mark in this answer; it shows the text in its status line.
         """
         analysis = self._analysis()
         shades = OTHERS_SHADE * analysis.policy / analysis.policy.max()
@@ -345,7 +345,7 @@ class GtpSession(Session):
         return f"INFLUENCE {pairs} TEXT plays {move}, value {analysis.value:+.3f}"
 
     def _pairs(self, policy, first: int | None = None) -> str:
-        """`a1 0.41 b2 0.07 ...`: `first`, then moves with at least a hundredth. HexGui has no cell for a swap."""
+        """`a1 0.41 b2 0.07 ...`: `first`, then moves of at least 0.01; no swap, because HexGui has no cell for it."""
         state = self.position.state
         order = [int(a) for a in (-policy).argsort(kind="stable") if policy[a] >= 0.01 and a != first]
         words = [(self.moves.write(state, a), policy[a]) for a in ([] if first is None else [first]) + order]
@@ -356,7 +356,7 @@ class GtpSession(Session):
         return self.thinker.analyse(self.position, colour, seconds=self.seconds if allotted is None else allotted)
 
     def _view(self, colour: int):
-        """The state that a move of `colour` is written from; after the end, any."""
+        """The state for reading and writing moves of `colour`; the present one if that colour cannot move."""
         try:
             return self.position.seen_by(colour)
         except IllegalMove:
@@ -370,14 +370,14 @@ class GtpSession(Session):
 
 
 def parse(line: str) -> tuple[str, list[str]]:
-    """A command's number, which may be missing, and its words, without comments and control characters."""
+    """(a command's number or "", its words), without comments and control characters."""
     text = re.sub(r"[\x00-\x08\x0a-\x1f\x7f]", "", line.replace("\t", " ")).split("#")[0]
     match = re.match(r"\s*([0-9]+)(?=\s|$)", text)
     return (match[1], text[match.end() :].split()) if match else ("", text.split())
 
 
 def _numbers(words: list[str], count: int, needed: str) -> list[float]:
-    """So many finite numbers, none below 0."""
+    """`count` finite numbers, none below 0; else ValueError."""
     try:
         numbers = [float(word) for word in words]
     except ValueError:

@@ -1,7 +1,7 @@
-"""What our engine's two protocols share: a session of lines, and how much time a move may take.
+"""What our engine's two protocols share: a session that answers lines, and the time for a move.
 
-Whole lines come in, whole answers go out, and nothing else is on stdout. A command that fails is answered, however it
-fails; only `quit` and the end of the input end the loop.
+Stdout carries only the answers. Every command is answered, also if it fails; only `quit` and the end of the input end
+the loop.
 """
 
 import os
@@ -18,15 +18,15 @@ from muzero_jax.games.notation import Notation
 
 Stream = BinaryIO | BufferedIOBase
 MOST_BYTES = 65_536
-"""The longest line that is read; the rest of a longer one is thrown away."""
+"""The longest line that is read; the rest of a longer line is discarded."""
 MOVES_TO_GO = 30
-"""Moves of one colour that a game is expected to last from here, where nothing better is known."""
+"""Moves of one colour for which the remaining time should last, if the program does not say."""
 MARGIN = 0.05
-"""Seconds of each move kept for talking."""
+"""Seconds of each move reserved for communication."""
 
 
 def share(left: float, moves_to_go: int, increment: float = 0.0) -> float:
-    """Seconds for the next move when `left` must last for `moves_to_go`; never more than what is left."""
+    """Seconds for the next move if `left` must last for `moves_to_go` moves; never more than `left`."""
     return max(0.0, min(left / max(1, moves_to_go) + 0.8 * increment, left) - MARGIN)
 
 
@@ -34,22 +34,22 @@ class Session(ABC):
     """One program's session: a game, an agent, and an answer to every line.
 
     Args:
-      moves: how moves are written, as `make_notation` makes it.
-      seconds: time for each move where the program sets no clock; None searches the agent's usual budget.
+      moves: the notation of moves (`make_notation`).
+      seconds: time for each move if the program sets no clock; None searches the agent's usual budget.
     """
 
     is_done = False  # whether the program has quit
-    held: str | None = None  # an answer that is held back until the program asks for it
+    held: str | None = None  # an answer to `go` that waits for `stop` (UCI)
 
     def __init__(self, position: Position, thinker: Thinker, moves: Notation, *, seconds: float | None = None):
         self.position, self.thinker, self.moves, self.seconds = position, thinker, moves, seconds
 
     @abstractmethod
     def answer(self, line: str) -> str | None:
-        """The whole answer to one line; nothing if it asks for none. Never raises."""
+        """The whole answer to one line; None or "" if there is none. Never raises."""
 
     def serve(self, lines: Iterable[str], out: Stream) -> None:
-        """Answers line by line until `quit`, the end of the input, or nobody listens."""
+        """Answers line by line until `quit`, the end of the input, or until `out` is closed."""
         for line in lines:
             try:
                 out.write((self.answer(line) or "").encode("utf-8", errors="replace"))
@@ -66,7 +66,7 @@ class Session(ABC):
 
 
 def attempt(run: Callable[[], str]) -> tuple[str, bool]:
-    """The result of `run`, and True; if anything goes wrong, the reason in one line, and False."""
+    """(the result of `run`, True); if it raises, (the reason in one line, False)."""
     try:
         return run(), True
     except ValueError as failure:
@@ -77,7 +77,7 @@ def attempt(run: Callable[[], str]) -> tuple[str, bool]:
 
 
 def claim_stdout() -> BinaryIO:
-    """The process's stdout, for the protocol alone: what a library prints goes to stderr from now on."""
+    """The process's stdout, reserved for the protocol: from now on all other output goes to stderr."""
     sys.stdout.flush()
     stream = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
@@ -85,7 +85,7 @@ def claim_stdout() -> BinaryIO:
 
 
 def read_lines(stream: Stream) -> Iterator[str]:
-    """Lines without their ends, any bytes decoded, until the stream ends; a line that is too long is cut off."""
+    """Lines up to the end of the stream, with any bytes decoded; a line that is too long is cut off."""
     while line := stream.readline(MOST_BYTES):
         rest = line
         while len(rest) == MOST_BYTES and not rest.endswith(b"\n"):

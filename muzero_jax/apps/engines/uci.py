@@ -1,9 +1,9 @@
-"""The Universal Chess Interface, both ends of it: a program that we play against, and the engine that we are.
+"""The Universal Chess Interface: other programs as opponents (`UciEngine`), and our engine (`UciSession`).
 
-A program may speak USI instead, as those of shogi do. Our engine plays chess and (with moves a1 to e5) Gardner's chess.
-Its search is one compiled program and cannot be interrupted, so `go` answers as soon as its budget is searched; only
-`infinite` and `ponder` hold the answer back until `stop` or `ponderhit`. UCI has no error answers: what cannot be
-carried out is said in an `info string`, and leaves the position as it was. Depth, mate and `searchmoves` are skipped.
+Opponents may speak USI instead, like shogi programs. Our engine plays chess and (with moves a1 to e5) Gardner's chess.
+Its search is one compiled program that cannot be interrupted, so `go` answers once its budget is searched; only with
+`infinite` or `ponder` does the answer wait for `stop` or `ponderhit`. UCI has no error answers: a command that fails is
+answered by an `info string` and leaves the position unchanged. Depth, mate and `searchmoves` are ignored.
 """
 
 import difflib
@@ -20,19 +20,19 @@ from muzero_jax.apps.play.thinking import MOST_SIMULATIONS, Analysis
 from muzero_jax.types import EnvState
 
 GO = "go movetime 1000"
-"""The command by which another program moves, where its settings have no other."""
+"""The command that asks another program for a move, unless its settings give another `go`."""
 VARIANT = "UCI_Variant"
-"""The option of programs that play several games."""
+"""The option that chooses the game in programs that play several."""
 NO_MOVE = "0000"
 COMMANDS = "uci isready ucinewgame setoption position go stop ponderhit quit".split()
 LIMITS = ("wtime", "btime", "winc", "binc", "movestogo", "nodes", "movetime")
 
 
 class UciEngine(Engine):
-    """A program that speaks UCI or USI. Settings are options, `NAME=VALUE`, and the words of its `go`.
+    """A program that speaks UCI or USI. Settings are options, `NAME=VALUE`, or the whole `go` command.
 
     Args:
-      protocol: uci or usi, its first word.
+      protocol: uci or usi, also the first command that it is sent.
       variant: the game's name among the values of `UCI_Variant` (`Game.variant`).
     """
 
@@ -41,11 +41,11 @@ class UciEngine(Engine):
         self._protocol, self._variant, self._go = protocol, variant, GO
 
     def greet(self, settings: Sequence[str]) -> None:
-        """Sets options, of which each must be one that it named."""
+        """Sets the options; raises EngineError for one that the program did not list."""
         said = self._ask(self._protocol, f"{self._protocol}ok")
         options = {match[1]: line.split() for line in said if (match := re.match(r"option name (.+?) type ", line))}
         self.title = next((line.removeprefix("id name ") for line in said if line.startswith("id name ")), "")
-        if self._variant and VARIANT in options:  # others play one game, and say nothing of it
+        if self._variant and VARIANT in options:  # programs without it play one game, which they do not name
             if self._variant not in options[VARIANT]:
                 raise self.process.failure(f"does not play {self._variant}: {VARIANT} has no such value")
             settings = [f"{VARIANT}={self._variant}", *settings]
@@ -56,16 +56,16 @@ class UciEngine(Engine):
                 self._set_option(setting, list(options))
 
     def new_game(self) -> None:
-        """Waits until it is ready."""
+        """Announces a new game, and waits until the program is ready."""
         self.process.send(f"{self._protocol}newgame")
         self._ask("isready", "readyok")
 
     def choose(self, plies: Sequence[Ply], colour: int, state: EnvState | None = None) -> str:
-        """Sends the whole game, and the words of `go`."""
+        """Sends all moves of the game, then `go`; returns the program's move."""
         moves = " ".join([" moves", *(ply.text for ply in plies)]) if plies else ""
         self.process.send(f"position startpos{moves}")
         _, move, *_ = [*self._ask(self._go, "bestmove", is_move=True)[-1].split(), ""]
-        return move  # if it takes the game for over, a word that is no legal move
+        return move  # not a legal move if the program considers the game over
 
     def _set_option(self, setting: str, known: Sequence[str]) -> None:
         name, _, value = (part.strip() for part in setting.partition("="))
@@ -75,7 +75,7 @@ class UciEngine(Engine):
         self.process.send(f"setoption name {name} value {value}" if value else f"setoption name {name}")
 
     def _ask(self, line: str, last_word: str, *, is_move: bool = False) -> list[str]:
-        """All lines that it says up to one that begins with `last_word`."""
+        """All lines of the answer, up to one that begins with `last_word`."""
         self.process.send(line, is_move=is_move)
         said = [self.process.read()]
         while said[-1].split()[:1] != [last_word]:
@@ -84,10 +84,10 @@ class UciEngine(Engine):
 
 
 class UciSession(Session):
-    """A method for each word. White, UCI's first player, is `BLACK` of `position`; moves are in standard notation."""
+    """Our engine, a method for each command. UCI's white is `BLACK` here, because white moves first in chess."""
 
     def answer(self, line: str) -> str:
-        """All lines that answer one line, mostly none; unknown words are skipped, as UCI asks."""
+        """The lines that answer one line, often none. Unknown words before a command are skipped, as UCI demands."""
         words = list(itertools.dropwhile(lambda word: word not in COMMANDS, line.split()))
         if not words:
             return ""
@@ -105,7 +105,7 @@ class UciSession(Session):
         ]
 
     def _isready(self, _: list[str]) -> list[str]:
-        """The time to compile: a GUI waits for the answer."""
+        """Compiles the search, because a GUI waits for this answer."""
         if not self.position.is_over:
             self.thinker.prepare(self.position, self.seconds)
         return ["readyok"]
@@ -155,7 +155,7 @@ class UciSession(Session):
         return [self._info(analysis), best]
 
     def _time(self, limits: dict[str, int]) -> float | None:
-        """Seconds for this move; a clock is shared out over the moves to go."""
+        """Seconds for this move: `movetime`, a share of the clock, or the session's default."""
         if "movetime" in limits:
             return share(limits["movetime"] / 1000, 1)
         side = "w" if self.position.colour_to_move == BLACK else "b"
@@ -165,7 +165,7 @@ class UciSession(Session):
         return self.seconds
 
     def _info(self, analysis: Analysis) -> str:
-        """The score in centipawns is the odd function of the expected result that chess GUIs expect: 146 at +0.3."""
+        """The `info` line. The value becomes centipawns by 290.68 tan(1.5481 v): +0.3 is 146."""
         centipawns = round(290.68 * math.tan(1.5481 * max(-1.0, min(1.0, analysis.value))))
         milliseconds = max(1, round(analysis.seconds * 1000))
         speed = analysis.num_simulations * 1000 // milliseconds
@@ -181,7 +181,7 @@ class UciSession(Session):
 
 
 def _limits(words: list[str]) -> dict[str, int]:
-    """The numbers after `go`'s words; at least 0, nodes at least 1, words without a number left out."""
+    """The limits of a `go` command by name; at least 0, nodes at least 1; words without a number are left out."""
     return {
         name: max(int(name == "nodes"), int(value))
         for name, value in itertools.pairwise(words)

@@ -1,1 +1,1 @@
-"""How strong an agent is: players, matches, ratings, oracles, fidelity."""
+"""Measures agents: players, matches, ratings, exact play, fidelity of the model."""

@@ -1,4 +1,4 @@
-"""Games shared among the devices of a mesh: any batched games, matches, and those by which a run is measured."""
+"""Games shared among the devices of a mesh: any batched games, matches, and the matches of one run."""
 
 import functools
 from collections.abc import Callable
@@ -19,7 +19,7 @@ Summary = dict[str, Any]
 """`matches.summarise`'s dict: wins, draws, losses, games, score, ci95, ..."""
 
 Report = Callable[[int, int], None]
-"""Called with the games finished so far, and the games in all."""
+"""Called with (games finished so far, games in all)."""
 
 
 def silent(*_: Any) -> None:
@@ -27,14 +27,14 @@ def silent(*_: Any) -> None:
 
 
 MOVES_PER_CALL = 8
-"""On several CPU devices XLA keeps a search's tasks for helpers until the program ends: 380 MiB for a tower's match."""
+"""Few, because with several CPU devices XLA frees a search's tasks only when a program ends: 380 MiB for a tower."""
 
 
 class ShardedGames:
-    """Games that a mesh's devices share, played some moves a call until all are over.
+    """Games that a mesh's devices share, played some moves per call until all are over.
 
-    A device begins its games by `begin(key, its number)` and plays on by `advance(params, its own key, games)`;
-    `is_over(games)` says which have ended. In every leaf the games lie on `axis`.
+    A device begins its games by `begin(key, device number)` and continues by `advance(params, its own key, games)`;
+    `is_over(games)` says which have ended. In every leaf, `axis` is the axis of games.
     """
 
     def __init__(self, begin: Callable, advance: Callable, is_over: Callable, mesh: Mesh, axis: int):
@@ -51,14 +51,14 @@ class ShardedGames:
         self._is_over = is_over
 
     def compile(self, params: Any) -> None:
-        """Compiles for params, or `jax.ShapeDtypeStruct`s, of such shapes; JAX remembers it for `play`."""
+        """Compiles for params of these shapes (or `jax.ShapeDtypeStruct`s); JAX caches the result for `play`."""
         params, key = placed_shapes((params, jax.eval_shape(jax.random.key, 0)), self._replicated)
         games = placed_shapes(jax.eval_shape(self._begin, key), self._shared)
         self._begin.lower(key).compile()
         self._advance.lower(params, key, games).compile()
 
     def play(self, params: Any, key: Array, report: Report = silent) -> Any:
-        """Plays all games to their end, on the host; `report(games finished, games in all)` is called on the way."""
+        """Plays all games to their end and returns them on the host; calls `report(finished, all)` on the way."""
         params, key = jax.device_put((params, key), self._replicated)
         games = self._begin(key)
         while not (is_over := jax.device_get(self._is_over(games))).all():
@@ -68,9 +68,9 @@ class ShardedGames:
 
 
 class ShardedMatch:
-    """A match of two players on the mesh's devices; called, it returns `matches.summarise`'s dict, for player A.
+    """A match of two players on the mesh's devices; a call returns `matches.summarise`'s dict, for player A.
 
-    The number of games is rounded up to a multiple of two a device: every opening is played with both colours.
+    The number of games is rounded up to a multiple of two per device: every opening is played with both colours.
     """
 
     def __init__(
@@ -87,11 +87,11 @@ class ShardedMatch:
         self._games = ShardedGames(match.begin, advance, lambda games: games.states.terminated, mesh, axis=1)
 
     def compile(self, params_a: Params, params_b: Params) -> None:
-        """Compiles the match for params, or their shapes, so that it begins at once when it is played."""
+        """Compiles the match for params or their shapes, so that `play` starts at once."""
         self._games.compile((params_a, params_b))
 
     def play(self, params_a: Params, params_b: Params, key: Array, report: Report = silent) -> matches.MatchResult:
-        """Plays the match; `report(games finished, games in all)` is called on the way."""
+        """Plays the match; calls `report(games finished, games in all)` on the way."""
         return self._games.play((params_a, params_b), key, report).result
 
     def __call__(self, params_a: Params, params_b: Params, key: Array, report: Report = silent) -> Summary:
@@ -100,7 +100,7 @@ class ShardedMatch:
 
 
 class Arena:
-    """The matches of one run; each is compiled when it is first played, or before. Only a two-player game has any."""
+    """The matches of one run, each compiled at `compile` or when first played. Only two-player games have matches."""
 
     def __init__(self, agent: Agent, mesh: Mesh):
         self._agent, self._mesh = agent, mesh
@@ -114,15 +114,15 @@ class Arena:
         return ShardedMatch(agent.environment, player, rival, self._mesh, num_games=num_games, opening_plies=plies)
 
     def compile(self, opponent: str, params: Params, *, num_games: int) -> None:
-        """Compiles what `play` plays, from the agent's params or their shapes, which its rivals' have too."""
+        """Compiles a match of `play`, from the agent's params or their shapes, which are also its rivals'."""
         self._match(opponent, num_games).compile(params, params)
 
     def play(
         self, opponent: str, params: Params, key: Array, *, num_games: int, num_matches: int = 1, rival: Params = None
     ) -> Summary:
-        """The agent with `params` against an opponent's spec, or against "self" with the params of `rival`.
+        """Plays the agent with `params` against a player by name, or against "self" with the params `rival`.
 
-        `num_matches` matches of `num_games` games each are summed up as one, and need one program.
+        `num_matches` matches of `num_games` games each share one program and are summed up as one match.
         """
         match = self._match(opponent, num_games)
         other = rival if opponent == "self" else params

@@ -1,4 +1,4 @@
-"""A compiled function of one batch size, applied to any number of rows: it is compiled once."""
+"""Applies a compiled function to any number of rows in batches of one size, so that it compiles once."""
 
 import math
 from collections.abc import Callable
@@ -10,13 +10,13 @@ import numpy as np
 from jax import Array
 
 BATCH_SIZE = 256
-"""Rows of a call; changes speed only, but for the keys of `in_keyed_batches`."""
+"""Rows per call; only affects speed, and the keys of `in_keyed_batches`."""
 
 
 def in_batches(function: Callable, *inputs: Any, batch_size: int = BATCH_SIZE) -> Any:
     """Applies `function` to pytrees of at least one row [N, ...], `batch_size` rows at a time.
 
-    Returns its results on the host. The last batch is filled up with copies of the last row, whose results are cut off.
+    Returns the results on the host. The last batch is padded with copies of the last row; their results are dropped.
     """
     total = jax.tree.leaves(inputs)[0].shape[0]
     outputs = []
@@ -28,7 +28,7 @@ def in_batches(function: Callable, *inputs: Any, batch_size: int = BATCH_SIZE) -
 
 
 def in_keyed_batches(function: Callable, seed: int, *inputs: Any) -> Any:
-    """`in_batches` for a `function` of a key and the inputs: every batch draws from a key of its own."""
+    """`in_batches` for a `function` of a key and the inputs; every batch gets its own key."""
     total = jax.tree.leaves(inputs)[0].shape[0]
     batch_size, key = min(BATCH_SIZE, total), jax.random.key(seed)
 
@@ -39,6 +39,6 @@ def in_keyed_batches(function: Callable, seed: int, *inputs: Any) -> Any:
 
 
 def first_of_each(observation: Array | np.ndarray) -> np.ndarray:
-    """The indices, in order, of the rows [N, *obs] that no earlier row equals."""
+    """The indices, in order, of the first occurrence of each distinct row of [N, *obs]."""
     rows = np.reshape(observation, (observation.shape[0], math.prod(observation.shape[1:])))
     return np.sort(np.unique(rows, axis=0, return_index=True)[1])

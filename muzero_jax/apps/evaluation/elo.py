@@ -1,9 +1,9 @@
-"""Ratings from results: Bradley-Terry by maximum likelihood, in Elo, with intervals.
+"""Elo ratings with intervals: Bradley-Terry, fitted by penalised maximum likelihood.
 
-A draw is half a win for both, so the likelihood is the binomial's where it should be narrower: with draws the intervals
-are a little wide, never narrow. A player who won every game has no finite rating by itself. So the likelihood is
-multiplied by Jeffreys' prior (Firth 1993), which adds P - 1 draws in all, where the games tell most. Where all games of
-a pair are won, the far end of an interval is the prior's.
+A draw counts as half a win for both. The likelihood is binomial, so with draws the intervals are a little too wide,
+never too narrow. A player who won every game has no finite maximum-likelihood rating. The likelihood is therefore
+multiplied by Jeffreys' prior (Firth 1993), which acts like P - 1 draws in all, placed where games carry most
+information. If one player won all games of a pair, the far end of the interval comes from the prior.
 """
 
 from collections.abc import Sequence
@@ -18,11 +18,11 @@ from scipy.sparse import csgraph
 ELO_PER_NAT = 400 / np.log(10)
 Z95 = 1.959964
 MOST_STEPS = 500
-"""Ten steps are usual; what takes hundreds are players far apart who won all their games."""
+"""Usually ten suffice; players far apart who won all their games take hundreds."""
 
 
 class Ratings(NamedTuple):
-    """Elo of P players relative to the anchor, which is 0 by definition and so has no interval."""
+    """Elo of P players relative to the anchor, which has 0 by definition and no interval."""
 
     elo: Float[np.ndarray, " P"]
     low: Float[np.ndarray, " P"]  # the ends of each rating's 95% interval
@@ -32,10 +32,10 @@ class Ratings(NamedTuple):
 def rate(wins: ArrayLike, *, anchor: int = 0) -> Ratings:
     """Ratings relative to player `anchor`, with 95% intervals.
 
-    `wins` is [P, P]: `wins[i, j]` counts i's wins over j, a draw as half a win for both. The intervals are normal ones
-    from the Fisher information at the maximum, each for its own difference from the anchor: of 20 ratings one is
-    expected to lie outside. They hold if Bradley-Terry does, that is if strength is one number; a cross table shows
-    where it is not. A chain of matches must connect all players, because others have no common Elo.
+    `wins` is [P, P]: `wins[i, j]` counts i's wins over j, a draw as half a win for both. The intervals are normal, from
+    the Fisher information at the maximum, each for one difference from the anchor: of 20 ratings, one is expected to
+    lie outside. They assume Bradley-Terry, that is, strength as one number; a cross table shows where that fails.
+    Matches must connect all players, directly or indirectly, because otherwise they have no common Elo.
     """
     wins = np.asarray(wins, float)
     games = wins + wins.T
@@ -57,7 +57,7 @@ def rate(wins: ArrayLike, *, anchor: int = 0) -> Ratings:
 
 
 def win_matrix(num_players: int, matches: Sequence[tuple[int, int, float, float]]) -> Float[np.ndarray, "P P"]:
-    """`wins` as `rate` takes it, from matches (i, j, points of i, points of j)."""
+    """`wins` for `rate`, from matches (i, j, points of i, points of j)."""
     wins = np.zeros((num_players, num_players))
     for i, j, points, against in matches:
         wins[i, j] += points
@@ -66,7 +66,7 @@ def win_matrix(num_players: int, matches: Sequence[tuple[int, int, float, float]
 
 
 def _covariance(information: np.ndarray) -> np.ndarray:
-    """The ratings' covariance [P, P] with player 0 held fixed, from the information that each pair's games give."""
+    """The covariance [P, P] of the ratings, with player 0 held fixed, from each pair's Fisher information."""
     covariance = np.zeros_like(information)
     laplacian = np.diag(information.sum(axis=1)) - information
     covariance[1:, 1:] = np.linalg.inv(laplacian[1:, 1:])

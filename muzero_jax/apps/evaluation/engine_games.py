@@ -1,7 +1,7 @@
-"""One game between two players of which some are other programs: move by move on the host, by our rules alone.
+"""One game in which other programs may play: move by move on the host, only by our rules.
 
-Our rules say what is legal, when the game is over and who won; an engine is never asked. An illegal move must not
-decide a game, so an engine that makes one ends the match, with a sentence.
+Our rules, not the engines, decide what is legal, when the game is over and who won. An illegal move must not decide a
+game, so an engine that makes one ends the match with an error message.
 """
 
 from abc import ABC, abstractmethod
@@ -22,22 +22,22 @@ from muzero_jax.games.notation import PASS, Notation
 from muzero_jax.types import Environment, EnvState, Params
 
 MOST_QUOTED = 12
-"""Moves before an illegal one that a sentence tells."""
+"""Moves before an illegal one that the error message quotes."""
 
 
 class Seat(ABC):
-    """A player on the host, of one game at a time."""
+    """A player on the host, in one game at a time."""
 
     def new_game(self) -> None:  # noqa: B027
-        """Begins a game at its opening; nothing to do for a player that remembers nothing."""
+        """Begins a new game; does nothing for a player without memory."""
 
     @abstractmethod
     def choose(self, state: EnvState, plies: Sequence[Ply], colour: int, key: Array) -> int | None:
-        """The action of `colour` after the moves `plies`, which may be illegal; None resigns."""
+        """The action of `colour` after the moves `plies` (it may be illegal), or None to resign."""
 
 
 class PlayerSeat(Seat):
-    """One of our players. It sees batches of one position, as in `play.py`."""
+    """One of our players, called with batches of one position, as in `play.py`."""
 
     def __init__(self, player: Player, params: Params):
         self._params = params
@@ -46,22 +46,22 @@ class PlayerSeat(Seat):
         )
 
     def choose(self, state: EnvState, plies: Sequence[Ply], colour: int, key: Array) -> int | None:
-        """The player's action; it remembers nothing of the game."""
+        """The player's action in `state`."""
         return int(self._act(self._params, key, state))
 
 
 class EngineSeat(Seat):
-    """Another program, whose moves are read as the game writes them."""
+    """Another program, whose moves are read in the game's notation."""
 
     def __init__(self, engine: Engine, notation: Notation):
         self._engine, self._notation = engine, notation
 
     def new_game(self) -> None:
-        """The program sets up the opening position."""
+        """Tells the program to begin a new game."""
         self._engine.new_game()
 
     def choose(self, state: EnvState, plies: Sequence[Ply], colour: int, key: Array) -> int | None:
-        """Raises EngineError for an illegal move, and if the program fails in any other way."""
+        """The program's action; raises EngineError for an illegal move, or if the program fails."""
         text = self._engine.choose(plies, colour, state)
         if text.lower() == RESIGN:
             return None
@@ -80,10 +80,10 @@ class PlayedGame(NamedTuple):
     """A finished game."""
 
     plies: tuple[Ply, ...]
-    num_opening: int  # of these, drawn at random
-    lead: float  # of the first player in rewards: above 0 it won, 0 is a draw
-    score: str  # as `games.game.score`, or B+R where the second player resigned
-    illegal_actions: int  # that players chose; legal ones were played
+    num_opening: int  # plies of the random opening
+    lead: float  # the first player's sum of rewards: above 0 it won, 0 is a draw
+    score: str  # as `games.game.score`; B+R or W+R after a resignation
+    illegal_actions: int  # that our players chose; legal ones were played instead
 
 
 class Arbiter:
@@ -97,10 +97,10 @@ class Arbiter:
     def play(
         self, start: EnvState, opening: Sequence[int], seats: Sequence[Seat], key: Array, first: int | None = None
     ) -> PlayedGame:
-        """A game from `start`: an opening's actions, of which those below 0 were no moves, then both seats in turns.
+        """Plays a game from `start`: the opening's actions (those below 0 are no moves), then the seats' choices.
 
-        The player with the id `first` has the first seat; None: who moves at `start`. An illegal action is counted, and
-        the first legal one played, as in `matches`.
+        The player id `first` has the first seat; None: the player to move at `start`. An illegal action is counted, and
+        the first legal one is played instead, as in `matches`.
         """
         state, plies, lead, illegal_actions = start, [], 0.0, 0
         first, line = int(start.current_player) if first is None else first, [move for move in opening if move >= 0]
@@ -109,7 +109,7 @@ class Arbiter:
         while not state.terminated:
             colour = int(int(state.current_player) != first)
             move_key, forced = jax.random.fold_in(key, len(plies)), self._forced_pass(state)
-            action = line[len(plies)] if len(plies) < len(line) else forced  # programs differ in whether they say it
+            action = line[len(plies)] if len(plies) < len(line) else forced  # not all programs announce it
             if action is None and (action := seats[colour].choose(state, plies, colour, move_key)) is None:
                 resigned = (-1.0, "W+R") if colour == 0 else (1.0, "B+R")
                 return PlayedGame(tuple(plies), len(line), *resigned, illegal_actions)
@@ -122,7 +122,7 @@ class Arbiter:
         return PlayedGame(tuple(plies), len(line), lead, score(self.game, state, lead), illegal_actions)
 
     def _forced_pass(self, state: EnvState) -> int | None:
-        """The action of a pass, where that alone is legal."""
+        """The action of a pass if nothing else is legal, else None."""
         legal = [action for action in np.flatnonzero(state.legal_action_mask) if action not in self.game.same_as]
         return int(legal[0]) if len(legal) == 1 and self.notation.write(state, int(legal[0])) == PASS else None
 

@@ -1,8 +1,7 @@
-"""Matches in which another program plays, with the openings, seats and figures of all other matches.
+"""Matches against other programs, with the same openings, seats and figures as all other matches.
 
-A program thinks about one game at a time. So these games are played on the host, one after another at each of a few
-tables, and our players search one position at a time. With the same key the openings are those of the match that one
-device plays.
+A program thinks about one game at a time. These games are therefore played on the host, one after another at each of a
+few tables, and our players search one position at a time. The openings of a key are those of a match on one device.
 """
 
 import queue
@@ -30,22 +29,22 @@ from muzero_jax.types import Environment, EnvState, Params
 
 
 class Conditions(NamedTuple):
-    """The terms of engines; a match on devices needs none of them."""
+    """Conditions for matches with engines; other matches ignore them."""
 
-    seconds: float = 60.0  # for each move of an engine, at most
-    num_tables: int = 1  # games at once, with a process of each engine for each
-    folder: Path | None = None  # of the records of all games (SGF); None keeps none
-    say: Callable[[str], None] = silent  # called with how a match stood that is broken off
+    seconds: float = 60.0  # the longest time for a move of an engine
+    num_tables: int = 1  # games at once; each table has a process of each engine
+    folder: Path | None = None  # for the SGF records of all games; None: no records
+    say: Callable[[str], None] = silent  # called with the standing of an interrupted match
 
     def of_match(self, index: int) -> "Conditions":
-        """Those of one match of several, whose records get a folder of their own."""
+        """The conditions of one match of several: its records get a separate folder."""
         return self if self.folder is None else self._replace(folder=self.folder / f"match-{index + 1:02d}")
 
 
 class EngineMatch:
-    """A match of two players of which one or both are engines; its number of games is rounded up to an even one.
+    """A match of two players of which one or both are engines; the number of games is rounded up to an even one.
 
-    It is called once, and returns `matches.summarise`'s dict, for A, and what the engines call themselves.
+    Call it once; it returns `matches.summarise`'s dict, for A, with the engines' own names.
     """
 
     def __init__(
@@ -69,9 +68,9 @@ class EngineMatch:
         self._processes, self._titles = ExitStack(), list[str]()
 
     def __call__(self, params_a: Params, params_b: Params, key: Array, report: Report = silent) -> Summary:
-        """Plays the match. Whatever happens, all processes have ended when it returns or raises.
+        """Plays the match. When it returns or raises, all engine processes have ended.
 
-        Raises ValueError if an engine fails or a record cannot be written, with the standing of the match.
+        Raises ValueError with the standing of the match if an engine fails or a record cannot be written.
         """
         try:
             # SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does, so that no process is left behind.
@@ -86,7 +85,7 @@ class EngineMatch:
         return summary | {"engine": " and ".join(dict.fromkeys(self._titles))}
 
     def _tables(self, params: tuple[Params, Params]) -> "queue.SimpleQueue[list[Seat]]":
-        """Pairs of seats for A and B, with a process of each engine for each."""
+        """The tables: pairs of seats for A and B, with separate engine processes."""
         pairs = list(zip(self._entrants, params, strict=True))
         own = [None if entrant.engine else PlayerSeat(entrant.player, weights) for entrant, weights in pairs]
         tables: queue.SimpleQueue[list[Seat]] = queue.SimpleQueue()
@@ -102,7 +101,7 @@ class EngineMatch:
         return EngineSeat(engine, self._arbiter.notation)
 
     def _play(self, tables: "queue.SimpleQueue[list[Seat]]", key: Array, report: Report) -> None:
-        """Plays the first opening from both sides, then the second, and so on, each at the table that is free next."""
+        """Plays the first opening with both seatings, then the second, and so on, each at the next free table."""
         openings, game_key = self._openings(key), jax.random.fold_in(key, 0)
 
         def play(index: int) -> PlayedGame:
@@ -118,16 +117,16 @@ class EngineMatch:
         pool = ThreadPoolExecutor(tables.qsize())
         try:
             games = [pool.submit(play, index) for index in range(2 * self._num_openings)]
-            for index, game in enumerate(games):  # in order, as the games after one that failed fail at its table too
+            for index, game in enumerate(games):  # in order, because games after a failed one fail, too
                 self._note(index, game.result())
                 report(int(self._is_finished.sum()), self._is_finished.size)
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
 
     def _openings(self, key: Array) -> list[tuple[EnvState, int, list[int]]]:
-        """Where each opening starts, who has its first seat, and its actions, -1 for a move that was taken back.
+        """For each opening: its start, the player id in the first seat, and its actions (-1: taken back).
 
-        With chance a game starts where its opening ends, for the same actions would meet other dice.
+        With chance a game starts at the opening's end instead, because the actions would meet other dice.
         """
         counts = self._num_openings, self._opening_plies
         draw = jax.jit(lambda key: matches.draw_openings(self._environment, key, *counts, replace=self._stochastic))
@@ -140,7 +139,7 @@ class EngineMatch:
         return list(zip(states, firsts, actions.T.tolist(), strict=True))
 
     def _note(self, index: int, played: PlayedGame) -> None:
-        """Keeps the result of a game, and its record."""
+        """Stores the result of a game, and writes its record."""
         opening, seating = divmod(index, 2)
         lead, moves = -played.lead if seating else played.lead, hash(tuple(ply.action for ply in played.plies))
         figures = lead, len(played.plies) - played.num_opening, played.illegal_actions, moves
@@ -155,7 +154,7 @@ class EngineMatch:
             write_whole(folder / f"game-{index + 1:04d}.sgf", record(self._arbiter, played, (first, second)))
 
     def _standing(self) -> str:
-        """The standing of a match that was broken off, in a sentence."""
+        """The standing of an interrupted match, as part of a message."""
         points = np.sign(np.asarray(self._result.points)[self._is_finished])
         won, drawn, lost = ((points == sign).sum() for sign in (1, 0, -1))
         kept = "" if self._conditions.folder is None or not len(points) else f", kept in {self._conditions.folder}"
@@ -172,7 +171,7 @@ def make_match(
     opening_plies: int,
     conditions: Conditions,
 ) -> ShardedMatch | EngineMatch:
-    """A match of two players: on the mesh's devices, or on the host where one of them is an engine."""
+    """A match of two players: on the mesh's devices, or on the host if one of them is an engine."""
     if a.engine is b.engine is None:
         return ShardedMatch(environment, a.player, b.player, mesh, num_games=num_games, opening_plies=opening_plies)
     return EngineMatch(environment, a, b, num_games=num_games, opening_plies=opening_plies, conditions=conditions)

@@ -1,12 +1,12 @@
-"""The equity that an agent loses a turn in backgammon, as GNU Backgammon sees every legal turn.
+"""The equity that an agent loses per turn in backgammon, judged by GNU Backgammon.
 
-Each position is the start of a turn, its dice rolled, in a game of its own that the agent's policy head plays against
-itself. Dice make these games differ, so none of their moves are random. The agent's search plays the turn one die at a
-time. GNU Backgammon lists all legal turns with their equities, after looking two moves ahead (2-ply) in a game without
-a cube, and the turn loses the best equity minus that of the board which it leads to.
+Each position is the start of a turn, with rolled dice, from a separate game of the agent's policy head against itself.
+Dice make these games differ, so no moves are random. The agent's search plays the turn one die at a time. GNU
+Backgammon lists all legal turns with their equities, evaluated two moves ahead (2-ply) without the doubling cube. The
+loss is the best equity minus that of the agent's turn.
 
-Positions with only one legal turn say nothing and are left out. So are turns that GNU Backgammon does not list, because
-they leave a die unplayed that could be played: pgx allows them. (The agent `backgammon` plays none in 300 positions.)
+Positions with only one legal turn are left out. So are turns that GNU Backgammon does not list: pgx allows leaving a
+die unplayed although it could be played. (The agent `backgammon` plays no such turn in 300 positions.)
 """
 
 import shutil
@@ -27,15 +27,15 @@ from muzero_jax.types import EnvState
 
 JUDGE = "GNU Backgammon, 2-ply"
 SETTINGS = "set evaluation chequerplay evaluation plies 2", "set evaluation movefilter 2 0 -1 0 0"
-"""Two moves ahead after every legal turn; by default only the likely ones get more than a first glance."""
+"""2-ply for every legal turn; by default only likely turns are searched so deeply."""
 SECONDS, MOST_TURNS = 60.0, 5000
-"""For the turns of a position, of which that many are never legal."""
+"""The time for the turns of a position, and a bound on their number."""
 LONGEST_GAME, DICE_A_TURN = 256, 4
-"""Moves of one die; 299 of 300 games of the agent `backgammon` are shorter."""
+"""In moves of one die: the longest game (299 of 300 games of the agent `backgammon` are shorter), and a turn."""
 
 
 def judge_of(agent: Agent) -> EngineSpec | None:
-    """GNU Backgammon; None if it is not installed, or the game is another one."""
+    """GNU Backgammon as an engine; None if it is not installed or the game is not backgammon."""
     program = shutil.which("gnubg") or shutil.which("/usr/games/gnubg")
     if program is None or game_of(agent.environment).protocol != engines.GNUBG:
         return None
@@ -43,7 +43,7 @@ def judge_of(agent: Agent) -> EngineSpec | None:
 
 
 def losses(agent: Agent, judge: EngineSpec, *, num_positions: int, seed: int) -> np.ndarray:
-    """What each judged turn lost against the best one: [M] with M <= `num_positions`.
+    """The equity lost in each judged turn: [M] with M <= `num_positions`.
 
     Raises EngineError if the judge fails.
     """
@@ -62,7 +62,7 @@ def losses(agent: Agent, judge: EngineSpec, *, num_positions: int, seed: int) ->
 
 
 def _draw(agent: Agent, num_positions: int, seed: int) -> EnvState:
-    """A turn from each of `num_positions` games, uniformly: leaves [num_positions, ...]."""
+    """The start of a uniformly random turn from each of `num_positions` games: leaves [num_positions, ...]."""
     key, shares = jax.random.key(seed), np.zeros(num_positions)
     states = positions.play(agent.environment, players.policy_head(agent), agent.params, key, shares, LONGEST_GAME)
     chances = np.random.default_rng(seed).random(states.terminated.shape)

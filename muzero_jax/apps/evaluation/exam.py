@@ -1,8 +1,8 @@
-"""How good an agent is by the best judge that there is for its game, in one table.
+"""Measures an agent by the best judge available for its game, in one table.
 
-A solver knows the answer in small games, so positions that are made on the spot say more than thousands of games. In
-backgammon GNU Backgammon, if it is installed, knows it nearly. Where there is no such judge, the agent meets opponents
-that nobody trained. In a single-player game it earns returns.
+In small games a solver knows the right moves, so a few hundred positions say more than thousands of games. In
+backgammon GNU Backgammon, if it is installed, comes close to that. In other games the agent plays against opponents
+that need no training, and in single-player games its mean return is measured.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +21,7 @@ from muzero_jax.games.catalogue import game_of
 
 BY_RANDOM_GAMES = "mcts:100", "mcts:1000"
 BY_DICE = ("expectimax:1",)
-"""Opponents that need no training: rollout MCTS, and in backgammon, where it is weak, what reckons with the dice."""
+"""Opponents that need no training: rollout MCTS, or in backgammon, where that is weak, expectimax over the dice."""
 Say = Callable[[str], None]
 
 
@@ -38,10 +38,10 @@ class Finding(NamedTuple):
 
 
 def examine(agent: Agent, mesh: Mesh, *, positions: int, games: int, seed: int, say: Say) -> list[Finding]:
-    """What the judges of the agent's game find, with 95% intervals.
+    """The findings of all judges of the agent's game, with 95% intervals.
 
     Args:
-      positions: those to be solved or judged, where there is a judge. games: against each opponent, or episodes.
+      positions: to solve or judge, if there is a judge. games: against each opponent, or episodes.
     """
     if agent.environment.num_players == 1:
         return [_returns(agent, mesh, games, seed, say)]
@@ -50,7 +50,7 @@ def examine(agent: Agent, mesh: Mesh, *, positions: int, games: int, seed: int, 
 
 
 def _exact_play(agent: Agent, positions: int, seed: int, say: Say) -> Iterator[Finding]:
-    """The agent's moves and those of its policy head, where the game's solver reaches."""
+    """The moves of the agent and of its policy head, if the game has a solver."""
     try:
         make_oracle(game_of(agent.environment), agent.config.board_size)
     except ValueError:
@@ -68,7 +68,7 @@ def _exact_play(agent: Agent, positions: int, seed: int, say: Say) -> Iterator[F
 
 
 def _openings(agent: Agent, say: Say) -> Iterator[Finding]:
-    """Hex's first moves, up to 7x7."""
+    """The opening-value accuracy in Hex up to 7x7."""
     if (searched := openings.solved_openings(agent)) is not None:
         say("searching the opening moves ...")
         judged = openings.judge(searched.values(agent.params))
@@ -77,7 +77,7 @@ def _openings(agent: Agent, say: Say) -> Iterator[Finding]:
 
 
 def _equity(agent: Agent, positions: int, seed: int, say: Say) -> Iterator[Finding]:
-    """Backgammon, by GNU Backgammon if it is installed."""
+    """The equity lost in backgammon, if GNU Backgammon is installed."""
     if (judge := equity.judge_of(agent)) is not None:
         say("compiling, then judging turns by GNU Backgammon ...")
         lost = equity.losses(agent, judge, num_positions=positions, seed=seed)

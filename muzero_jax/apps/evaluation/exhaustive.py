@@ -1,7 +1,7 @@
-"""An exhaustive walk: every reply by every opponent against one deterministic player.
+"""Plays one deterministic player against every possible sequence of replies.
 
-For a game small enough this is proof, not a sample: if the walk finds no loss, no opponent can beat the player.
-Positions are visited ply by ply in batches of one compiled size; one reached along several paths counts once.
+In a small game this is a proof: if no loss is found, no opponent can beat the player. Positions are visited ply by ply
+in batches of one compiled size; a position that is reached along several paths counts once.
 """
 
 from collections import Counter
@@ -18,11 +18,11 @@ from muzero_jax.games.catalogue import check_for_two, check_without_chance
 from muzero_jax.types import Environment, EnvState, Params, Step
 
 MOST_POSITIONS = 500_000
-"""In one ply. Tic-tac-toe and Hex 3x3 stay far below; anything larger would take hours or all memory."""
+"""The most positions in one ply. Tic-tac-toe and Hex 3x3 stay far below; more would take hours or all memory."""
 
 
 class WalkResult(NamedTuple):
-    """Distinct final moves by their result for the player, and the distinct positions in which it had to move."""
+    """Counts of distinct final moves by result for the player, and of distinct positions in which it moved."""
 
     wins: int
     draws: int
@@ -41,17 +41,17 @@ def walk(
     """Plays `player` (deterministic, always given the same key) as one colour against every sequence of replies.
 
     Args:
-      say: called with a line before each ply, which says how many positions it has.
+      say: called before each ply with a line that has its number of positions.
 
     Raises:
       ValueError: a game with too many positions, or a player that chooses an illegal move.
     """
     first_player = int(environment.init(jax.random.key(0)).current_player)
     players_id = first_player if moves_first else 1 - first_player
-    act = partial(jax.jit(player.act), params, jax.random.key(0))  # which JAX compiles once for both colours
+    act = partial(jax.jit(player.act), params, jax.random.key(0))  # compiled once for both colours
 
     def choose(states: EnvState) -> np.ndarray:
-        """The player's own move where it is its turn, else every legal one."""
+        """The player's own move if it is to move, else all legal moves."""
         say(f"moving {'first' if moves_first else 'second'}: trying {len(states.current_player):,} positions of a ply")
         chosen = np.eye(environment.num_actions, dtype=bool)[in_batches(act, states)]
         moves = np.where((states.current_player == players_id)[:, None], chosen, states.legal_action_mask)
@@ -71,7 +71,7 @@ def walk(
 def plies(
     environment: Environment, choose: Callable[[EnvState], np.ndarray]
 ) -> Iterator[tuple[EnvState, np.ndarray, Step]]:
-    """Ply by ply from the opening: (positions [N, ...], the position of each chosen move [M], the moves' steps [M]).
+    """Ply by ply from the opening: (positions [N, ...], the index of each move's position [M], the moves' steps [M]).
 
     Args:
       choose: positions [N, ...] -> [N, A] bool, the moves to follow.
@@ -87,15 +87,15 @@ def plies(
         step = in_batches(move, _take(states, row), action.astype(np.int32))
         yield states, row, step
         after = _take(step.state, ~step.state.terminated)
-        states = _take(after, first_of_each(after.observation))  # at equal ply, equal observations are equal positions
+        states = _take(after, first_of_each(after.observation))  # within a ply, equal observations mean equal positions
 
 
 def examine(
     environment: Environment, player: Player, params: Params, say: Callable[[str], None] = lambda line: None
 ) -> dict[str, Any]:
-    """Walks as either colour: a match's fields, where `games` are distinct final moves; losses by colour, positions.
+    """Walks with both colours: fields like a match's, in which `games` counts distinct final moves.
 
-    Raises ValueError as `walk`, and for a game that is not for two players or has chance.
+    Raises ValueError as `walk` does, and for a single-player game or a game with chance.
     """
     check_for_two(environment, "trying every reply needs")
     check_without_chance(environment, "trying every reply")

@@ -1,8 +1,8 @@
-"""Expectimax: the best move by the rules, a few moves deep, with every outcome of chance weighed by its probability.
+"""Expectimax: the best move by the rules, a few moves deep, with every chance outcome weighted by its probability.
 
-At its greatest depth it asks the game's `worth`, a simple estimate that its file documents. It needs no network, so it
-is a yardstick for games with listed chance: depth 1 of backgammon is the pip-count player. A depth more costs A times C
-as much (128 in 2048).
+Leaves are valued by the game's `worth`, a simple estimate that the game's file documents. Expectimax needs no network,
+so it is a yardstick for games with known chance outcomes. With depth 1 it is backgammon's pip-count player. One more
+move of depth costs A times C as much (128 in 2048).
 """
 
 from functools import partial
@@ -22,9 +22,9 @@ _ILLEGAL = -1e30
 
 
 def expectimax_player(environment: Environment, depth: int, name: str | None = None) -> Player:
-    """Plays the action of the highest value, and the first of several.
+    """Plays the first action of the highest expectimax value.
 
-    Raises ValueError if the depth is not 1 or 2, or the game lists no chance or has no `worth`.
+    Raises ValueError if the depth is not 1 or 2, or if the game has no listed chance or no `worth`.
     """
     chance, worth = environment.chance, game_of(environment).worth
     if chance is None or worth is None:
@@ -41,7 +41,7 @@ def expectimax_player(environment: Environment, depth: int, name: str | None = N
 
 
 def gain_player(environment: Environment) -> Player:
-    """Plays the action that earns most at once, one of several at random. It needs listed chance, as expectimax."""
+    """Plays an action of the largest immediate reward, at random among equals. Needs listed chance; else ValueError."""
     chance = environment.chance
     if chance is None:
         raise ValueError(f"{environment.name} has no highest-gain player; games with known chance outcomes have one")
@@ -56,7 +56,7 @@ def gain_player(environment: Environment) -> Player:
 
 
 def pip_count_player(environment: Environment) -> Player:
-    """Expectimax of depth 1 in backgammon: the largest lead in pips after the move, or the win.
+    """Expectimax of depth 1 in backgammon: wins, or takes the largest lead in pips after the move.
 
     Raises ValueError for any other game.
     """
@@ -77,13 +77,13 @@ def action_values(chance: Chance, worth: Worth, depth: int, state: EnvState) -> 
 
 
 def _value_after(chance: Chance, worth: Worth, depth: int, after: Afterstate) -> Float[Array, ""]:
-    """The value of all that follows the player's part of a move, for that player."""
-    if depth == 1:  # before chance acts the discount is 1, and at an end 0
+    """The value of an afterstate, without its reward, for the player who moved."""
+    if depth == 1:  # the discount is 1 before chance acts, 0 at an end
         return after.discount * worth(after.state)
     goes_on = partial(_best, chance, worth, depth - 1)
     then = jax.vmap(partial(chance.resolve, after.state))(jnp.arange(chance.num_outcomes))
     value = then.reward + then.discount * jax.vmap(goes_on)(then.state)
-    answered = jnp.sum(chance.probabilities(after.state) * value)  # a product of matrices is rounded on accelerators
+    answered = jnp.sum(chance.probabilities(after.state) * value)  # not a matrix product, which accelerators round
     return after.discount * jnp.where(after.awaits_chance, answered, goes_on(after.state))
 
 

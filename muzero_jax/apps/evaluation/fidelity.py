@@ -1,13 +1,13 @@
-"""How far a learned model drifts from the ground-truth model, k steps of dynamics away from a position that it saw.
+"""Fidelity: how far a learned model drifts from the ground-truth model after k steps of dynamics.
 
-Two lines are walked side by side: the game's own states, and the model's embeddings, which see the first position and
-then only the moves. At each depth the model's opinion of its embedding is compared with its opinion of the true
-observation, so a difference is the dynamics' fault and not the heads'. `unroll` follows one line a position;
-`look_at_tree` asks the same of the nodes of search trees, where it matters.
+The game's states and the model's embeddings are unrolled along the same moves; the model only sees the first position
+and the moves. At each depth, the predictions from the embedding are compared with those from the true observation, so
+that differences come from the dynamics and not from the heads. `unroll` follows one line from each position;
+`look_at_tree` finds illegal and finished nodes in search trees.
 
-Positions come from the agent's own games, played by its policy head with random moves among its own, so they are
-varied and yet such as the agent meets. Means over a depth are over the lines that have not ended the game there. Along
-the agent's own moves that is a shrinking and ever more peaceful share, which is why random moves are walked as well.
+Positions come from games of the agent's policy head with some random moves, so that they are varied but typical. A mean
+at some depth is over the lines whose games have not ended. Along the agent's own moves these become fewer and quieter
+with depth, so random moves are unrolled as well.
 """
 
 from dataclasses import replace
@@ -31,12 +31,12 @@ from muzero_jax.storage.config_groups import AlgorithmConfig
 from muzero_jax.types import Environment, EnvState, Model, NetworkOutput, Params
 
 DECISIVE = 0.5
-"""A reward beyond this is a win, as outcomes are -1, 0 or 1."""
+"""A larger reward is a win, because results are -1, 0 or 1."""
 MOST_MOVES = 32
-"""Legal moves whose reward is looked at in a position, drawn at random where it has more."""
+"""The most legal moves of a position whose rewards are compared; chosen at random if it has more."""
 
 Result = dict[str, Any]
-"""`lines` (a list of rows, one a depth, for each kind of move), `tree` and the settings."""
+"""`lines` (for each kind of move a list of rows by depth), `tree` and the settings."""
 LINES = {"policy": "the agent's own moves", "random": "uniformly random moves"}
 COLUMNS = {
     "depth": "depth",
@@ -55,7 +55,7 @@ TREE = "illegal_visits", "visits_beyond_end", "illegal_prior"
 
 
 class Mean(NamedTuple):
-    """The contribution of N positions to a mean."""
+    """The sum and the count of a mean, for each of N positions."""
 
     total: Array  # [N, ...]
     count: Array  # [N, ...]
@@ -67,7 +67,7 @@ Means = dict[str, Mean]
 def examine(agent: Agent, *, num_positions: int, unroll_steps: int, seed: int) -> Result:
     """Unrolls the agent's model from at most `num_positions` positions, and searches from them.
 
-    Raises ValueError for an agent that has no model, and for a game that is not for two players or has chance.
+    Raises ValueError for an agent without a learned model, a single-player game, or a game with chance.
     """
     check_for_two(agent.environment, "this comparison needs")
     check_without_chance(agent.environment, "this comparison")
@@ -87,7 +87,7 @@ def examine(agent: Agent, *, num_positions: int, unroll_steps: int, seed: int) -
 
 
 def depth_rows(means: Means) -> list[Result]:
-    """One row a depth, from means with leaves [N, K+1]; a mean over nothing is None."""
+    """A row for each depth, from means with leaves [N, K+1]; an empty mean is None."""
     sums = jax.tree.map(lambda leaf: np.asarray(leaf).sum(axis=0), means)
     lines, wins = sums["value_drift"].count, sums["win_found_rate"].count
     return [
@@ -98,12 +98,12 @@ def depth_rows(means: Means) -> list[Result]:
 
 
 def tree_row(means: Means) -> Result:
-    """Shares of all simulations, and the mean prior on illegal moves inside the trees; from means with leaves [N]."""
+    """Shares of all simulations, and the mean prior on illegal moves in the trees; from means with leaves [N]."""
     return {name: _ratio(np.sum(mean.total), np.sum(mean.count)) for name, mean in means.items()}
 
 
 def format_table(result: Result) -> str:
-    """A table for each kind of line, the faults of the trees, and how to learn what all that costs."""
+    """A table for each kind of line, the errors in trees, and how to measure their cost in strength."""
     lines = []
     for kind, rows in result["lines"].items():
         lines.append(f"Along {LINES[kind]}, from {result['positions']} positions of its own games:")
@@ -123,11 +123,11 @@ def format_table(result: Result) -> str:
 def unroll(
     agent: Agent, params: Params, key: Array, states: EnvState, is_random: Array, *, unroll_steps: int, imagines: bool
 ) -> Means:
-    """The drift at depths 0 to K along one line from each of N positions: leaves [N, K+1].
+    """The drift at depths 0 to K = `unroll_steps` along one line from each of N positions: leaves [N, K+1].
 
-    The line takes uniformly random legal moves where `is_random` [N], else the policy head's best legal move in the
-    true position. Rewards at depth k are of moves from there, so they take k + 1 steps of dynamics. `imagines` says
-    whether the model was trained to reconstruct observations; if not, that mean is over nothing.
+    Moves are uniformly random and legal if `is_random` [N], else the policy head's best legal move in the true
+    position. Rewards at depth k are of moves from there, so they take k + 1 steps of dynamics. `imagines` says whether
+    the model was trained to reconstruct observations; if not, that mean is empty.
     """
     environment, model = agent.environment, agent.model
 
@@ -156,9 +156,9 @@ def unroll(
 def compare(model: Model, legal: Array, output: NetworkOutput, true: NetworkOutput) -> dict[str, Array]:
     """Differences between the outputs for the embedding and for the true observation, [N] each.
 
-    `value_drift`: |difference|. `policy_drift`: total variation over the legal moves, in [0, 1]. `illegal_prior`: what
-    the embedding's policy gives to illegal moves, as a search sees it: of a model that predicts legal moves only those
-    that it thinks legal count.
+    `value_drift`: |difference|. `policy_drift`: total variation over the legal moves, in [0, 1]. `illegal_prior`: the
+    probability of illegal moves in the embedding's policy, as a search sees it, that is, masked by the predicted legal
+    moves if the model predicts these.
     """
     legal_moves = predicted_legal(output) if "legal_logits" in output.extras else None
     logits, true_logits = (x.policy_logits.astype(jnp.float32) for x in (output, true))
@@ -173,7 +173,7 @@ def compare(model: Model, legal: Array, output: NetworkOutput, true: NetworkOutp
 def _look_at_rewards(
     agent: Agent, params: Params, key: Array, states: EnvState, embedding: Any, is_alive: Array
 ) -> Means:
-    """How well the rewards of legal moves from here are predicted, of moves that win or end the game and of others."""
+    """How well rewards of legal moves from here are predicted: of moves that win or end the game, and of others."""
     legal = states.legal_action_mask
     num_moves = min(legal.shape[1], MOST_MOVES)
     order = jnp.where(legal, jax.random.uniform(key, legal.shape), -1)
@@ -197,10 +197,10 @@ def _look_at_rewards(
 
 
 def look_at_tree(environment: Environment, states: EnvState, tree: Any) -> Means:
-    """The true states of the nodes of `tree` (`search.tree.Tree`, leaves [M+1, N, ...]), whose roots are `states`.
+    """Errors in the nodes of `tree` (`search.tree.Tree`, leaves [M+1, N, ...]), whose roots are `states`.
 
-    Replays every node's line: a node is illegal if a move on its line is, beyond the end if a legal line ended above.
-    The prior on illegal moves is of the nodes in which the game goes on, without the root.
+    Replays the moves to every node. A node is illegal if one of its moves is, and beyond the end if its game ended
+    before it by legal moves. The prior on illegal moves is taken over unfinished legal nodes below the root.
     """
     num_nodes, num_games = tree.parent.shape
     rows = jnp.arange(num_games)
@@ -228,7 +228,7 @@ def look_at_tree(environment: Environment, states: EnvState, tree: Any) -> Means
 
 
 def _mean(values: Array, where: Array) -> Mean:
-    """The mean of the values [N] or [N, M] of each position, where they count."""
+    """The mean over `where` of each position's values [N] or [N, M]."""
     values, where = (x.reshape(len(x), -1) for x in (values, where))
     return Mean(jnp.where(where, values, 0).sum(-1), where.sum(-1))
 
@@ -242,8 +242,8 @@ def _cell(number: float | int | None) -> str:
 
 
 def _own_positions(agent: Agent, num_positions: int, seed: int) -> EnvState:
-    """States [N, ...] of the agent's games, none of them over."""
-    player, twice = players.policy_head(agent), 2 * num_positions  # as half of them come from random games
+    """States [N, ...] of unfinished games of the agent."""
+    player, twice = players.policy_head(agent), 2 * num_positions  # because half of them come from random games
     drawn = positions.sample(agent.environment, player, agent.params, num_positions=twice, min_plies=0, seed=seed)
     own = np.nonzero(drawn.is_own_play)[0][:num_positions]
     return jax.tree.map(lambda leaf: leaf[own], drawn.states)
@@ -257,9 +257,9 @@ def _walk(agent: Agent, states: EnvState, kind: str, unroll_steps: int, seed: in
 
 
 def _search(agent: Agent, states: EnvState, seed: int) -> Means:
-    """Faults in the trees that the agent's search grows from the states, on the host."""
+    """Errors in the trees of the agent's search from the states, on the host."""
     environment, config = agent.environment, agent.config
-    # Trees that can be read: of our own engine, and whatever the run's own algorithm may be.
+    # Our own engine keeps trees that can be read; the run's own algorithm may not.
     config = replace(config, search=replace(config.search, engine="own"), algorithm=AlgorithmConfig())
     search = make_agent(config, algorithms.make(config, agent.environment, agent.model)).search(agent.num_simulations)
 

@@ -1,11 +1,11 @@
 """Matches between two `Player`s, and their results as plain numbers.
 
 A match is a pure function of params and a key. Openings are random, and each is played twice with the seats exchanged,
-so an opening that favours one side favours both players once. From the same opening two deterministic players play the
-same game: their openings are drawn without replacement (Hex 5x5 has 25 of one stone), and repeats are left out.
-The two seatings are one `scan` over "does A start", so they compile once; a player moves only where it is its turn in
-some game, which `current_player` decides.
-An illegal action must never decide a game (pgx lets the other side win): it is counted, and a legal one played instead.
+so that an opening that favours one side favours each player once. Two deterministic players repeat a game from the same
+opening, so their openings are drawn without replacement (Hex 5x5 has 25 of one stone), and repeats are left out. The
+two seatings are one `scan` over "does A start", so that they compile once; a player is called only if it is to move in
+some game. An illegal action must not decide a game (in pgx the other side would win): it is counted, and a legal one is
+played instead.
 """
 
 from collections.abc import Callable
@@ -25,29 +25,29 @@ from muzero_jax.types import Environment, EnvState, Params
 
 
 class MatchResult(NamedTuple):
-    """P openings played twice; row 0 holds the games in which A has the first seat, row 1 those in which B has it."""
+    """The results of P openings, each played twice: in row 0 A has the first seat, in row 1 B."""
 
     points: Array  # [2, P] float32, the sum of A's rewards: above 0 won, 0 drawn, below 0 lost
     length: Array  # [2, P] int32, moves after the opening
-    illegal_actions: Array  # [2, P] int32, how often a player chose an illegal action: must be 0
-    moves: Array  # [2, P, 2] uint32, a hash of all moves, those of the opening too
+    illegal_actions: Array  # [2, P] int32, illegal actions that a player chose; should be 0
+    moves: Array  # [2, P, 2] uint32, a hash of all moves, including the opening
 
 
 class Games(NamedTuple):
-    """A match in progress: both seatings of P openings. Of one seating, leaves lack the first axis."""
+    """A match in progress: both seatings of P openings; for one seating, leaves lack the first axis."""
 
     states: EnvState  # leaves [2, P, ...]
-    a_id: Array  # [2, P] int32, which player A is
+    a_id: Array  # [2, P] int32, the player id of A
     result: MatchResult  # so far
     num_moves: Array  # [2, 1] int32, moves since the opening
 
 
 class Pieces(NamedTuple):
-    """A match that is played some moves at a time, until every game has terminated."""
+    """A match that is played some moves at a time until every game has ended."""
 
-    begin: Callable[..., Games]  # (key, share = 0), where `share` counts the devices that share the match
-    advance: Callable[[Params, Params, Array, Games, int], Games]  # by at most so many moves; a key for each device
-    stochastic: bool  # a player or the game draws from the key; else games from the same opening repeat
+    begin: Callable[..., Games]  # (key, share = 0); `share` is the number of this device
+    advance: Callable[[Params, Params, Array, Games, int], Games]  # by at most that many moves; one key per device
+    stochastic: bool  # a player or the game uses the key; else an opening's games repeat
 
 
 def match_in_pieces(
@@ -55,11 +55,11 @@ def match_in_pieces(
 ) -> Pieces:
     """A match of `num_games` games: num_games / 2 openings of `opening_plies` uniformly random legal moves.
 
-    The first seat is the side that made the opening's first move. Games are batched on axis 0 and nothing is global, so
-    the match may run under `shard_map` with a share of the games for each device. It comes in pieces, because on a CPU
-    whole matches of a large network are better not one call: what XLA's library leaves waits until it ends.
+    The first seat is the side that made the opening's first move. Games do not depend on each other, so the match may
+    run under `shard_map` with a share of the games on each device. It comes in pieces, because on a CPU one call for a
+    whole match of a large network would use much memory, which XLA frees only at the end of a call.
 
-    Raises ValueError for a game that is not for two players.
+    Raises ValueError for a single-player game.
     """
     check_for_two(environment, "a match needs")
     assert num_games > 0 and num_games % 2 == 0
@@ -91,17 +91,17 @@ def match_in_pieces(
 
 
 def is_stochastic(environment: Environment, *both: Player) -> bool:
-    """Whether games of these players from the same opening differ by chance, the players' or the game's."""
+    """Whether games of these players from the same opening may differ, by random players or by the game's chance."""
     return any(player.stochastic for player in both) or needs_key(environment)
 
 
 def summarise(result: MatchResult, *, stochastic: bool = False) -> dict[str, float | int | list[float]]:
     """The match as plain numbers, for A; seats are the opening's, and `ci95` is Wilson's interval of the score.
 
-    `distinct_games` differ in their moves or in who made them. The others are left out of all figures unless the match
-    is `stochastic`: then they are samples as good as any. Where a game may count more than 1, as in backgammon,
-    `points_won` and `points_lost` are added up too. Short lost games (`mean_length_lost`) tell of a blind spot rather
-    than of weak play.
+    `distinct_games` differ in their moves or in who made them. Repeats are left out of all figures, unless the match is
+    `stochastic`, because then they are independent samples. If a game may be worth more than 1, as in backgammon,
+    `points_won` and `points_lost` are sums of points. Short lost games (`mean_length_lost`) suggest a blind spot rather
+    than weak play.
     """
     is_new = np.stack([np.isin(np.arange(len(moves)), first_of_each(moves)) for moves in np.asarray(result.moves)])
     counts, points = is_new | stochastic, np.asarray(result.points, np.float64)
@@ -128,7 +128,7 @@ def summarise(result: MatchResult, *, stochastic: bool = False) -> dict[str, flo
 
 
 def wilson_interval(score: float, num_games: int | float, z: float = 1.959964) -> tuple[float, float]:
-    """Wilson's score interval (1927) of a mean of `num_games` results in [0, 1]; wide where there are draws."""
+    """Wilson's score interval (1927) of a mean of `num_games` results in [0, 1]; with draws it is too wide."""
     shrink = 1 / (1 + z**2 / num_games)
     centre = shrink * (score + z**2 / (2 * num_games))
     half_width = shrink * z * float(np.sqrt(score * (1 - score) / num_games + (z / (2 * num_games)) ** 2))
@@ -141,17 +141,17 @@ class Openings(NamedTuple):
     starts: EnvState  # leaves [P, ...], before the first move
     states: EnvState  # leaves [P, ...], after the last
     moves: Array  # [P, 2] uint32, a hash of the moves
-    actions: Array  # [plies, P] int32, -1 in the place of a move that was taken back
+    actions: Array  # [plies, P] int32, -1 for a move taken back because it ended the game
 
 
 def draw_openings(
     environment: Environment, key: Array, num_openings: int, plies: int, *, replace: bool, share: Array | int = 0
 ) -> Openings:
-    """Openings of `plies` random moves; the match that has the same key begins with them.
+    """Openings of `plies` uniformly random legal moves; a match with the same key begins with them.
 
-    Moves are uniform, drawn with replacement or without: then openings that are the same so far take the legal moves in
-    turn, in a random order, so none comes twice before all others that begin like it. `share` numbers the devices that
-    share the openings of a key.
+    Without replacement, openings that are equal so far take different legal moves in turn, in random order, so that
+    none is repeated before all with the same start have occurred. `share` is the number of the device, if several share
+    the openings of a key.
     """
     start_key, move_key = jax.random.split(jax.random.split(jax.random.fold_in(key, share))[0])
     starts = jax.vmap(environment.init)(jax.random.split(start_key, num_openings))
@@ -175,14 +175,14 @@ def draw_openings(
 
 
 def _deal(key: Array, moves: Array, legal_action_mask: Array, place: Array) -> tuple[Array, Array]:
-    """An action for the opening that has this place among those with the same moves, and its place among the rest."""
+    """(action, new place) of an opening by its place among those with the same moves so far."""
     order = jax.random.uniform(jax.random.fold_in(key, moves[0]), legal_action_mask.shape)
     num_legal = legal_action_mask.sum()
     return jnp.argsort(jnp.where(legal_action_mask, order, 2.0))[place % num_legal], place // num_legal
 
 
 def _add_moves(moves: Array, actions: Array) -> Array:
-    """Hashes [P, 2] of moves and one more in each game; an action below 0 is none."""
+    """Hashes [P, 2] of moves, extended by one move in each game; an action below 0 leaves a hash unchanged."""
     hashed = jax.vmap(jax.random.fold_in)(jax.random.wrap_key_data(moves, impl="threefry2x32"), actions)
     return jnp.where(actions[:, None] < 0, moves, jax.random.key_data(hashed))
 
@@ -190,7 +190,7 @@ def _add_moves(moves: Array, actions: Array) -> Array:
 def _one_move(
     environment: Environment, a: tuple[Player, Params], b: tuple[Player, Params], games: Games, key: Array
 ) -> Games:
-    """One move in every game of a seating that goes on."""
+    """One move in every unfinished game of a seating."""
     states, result = games.states, games.result
 
     def choose(player, params, key, is_on_move):
@@ -213,9 +213,9 @@ def _one_move(
 
 
 def play_on(one_move: Callable, is_over: Callable, games: Any, key: Array, num_moves: int) -> Any:
-    """Plays games, which count their `num_moves`, until all are over, by at most so many moves.
+    """Plays games until all are over, by at most `num_moves` moves; `games.num_moves` counts them.
 
-    `one_move(games, key)` is one move in each game that goes on; `is_over(games)` says which have ended.
+    `one_move(games, key)` makes a move in each unfinished game; `is_over(games)` says which have ended.
     """
     stop = games.num_moves + num_moves
 
@@ -229,7 +229,7 @@ def play_on(one_move: Callable, is_over: Callable, games: Any, key: Array, num_m
 
 
 def legal_or_first(action: Array, legal_action_mask: Array) -> tuple[Array, Array]:
-    """(the action, or the first legal one in its place; whether it was legal). An action out of range is illegal."""
+    """(the action if it is legal, else the first legal one; whether it was legal). Out of range is illegal."""
     num_actions = legal_action_mask.shape[-1]
     rows = jnp.arange(action.shape[0])
     is_legal = (action >= 0) & (action < num_actions) & legal_action_mask[rows, jnp.clip(action, 0, num_actions - 1)]

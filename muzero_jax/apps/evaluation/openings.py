@@ -1,8 +1,8 @@
-"""Opening values: an agent's value of every first move of Hex, and how many are right where they are solved.
+"""Opening values: an agent's value of every first move of Hex, and how many agree with the solved results.
 
-The other player answers without the swap, so the first move is judged by its place alone. In self-play the
-agent never meets such a position, so it must generalise. No opponent is needed. The share that is right, the
-opening-value accuracy, rises with training.
+The swap is not allowed here, so that a first move is judged as a move and not as an offer to swap. The agent never
+meets such positions in self-play, so it must generalise. The share of right values, the opening-value accuracy, needs
+no opponent and rises with training.
 """
 
 import functools
@@ -20,7 +20,7 @@ from muzero_jax.ops.devices import placed_shapes
 from muzero_jax.types import Environment, EnvState, Params, SearchRoots
 
 WIDTH, SHIFT = 7, 4
-"""Characters of a value, and by how much a row leans: half of a cell."""
+"""Characters of a value, and by which each row is indented: half of a cell."""
 _ROWS = {
     3: "LLW WWW WLL",
     4: "LLLW LLWL LWLL WLLL",
@@ -29,20 +29,20 @@ _ROWS = {
     7: "LLLLLLW LLWLWWW LWWWWWL WWWWWWW LWWWWWL WWWLWLL WLLLLLL",
 }
 WINS = {size: np.array([[cell == "W" for cell in row] for row in rows.split()]) for size, rows in _ROWS.items()}
-"""By board size: [size, size] bool, whether a first move there wins without the swap, so that with it the other player
-should take that stone. 3x3 to 5x5 by an exhaustive solver, 6x6 and 7x7 by a proof-number solver. Row 1 first; the first
-player joins top and bottom."""
+"""By board size: [size, size] bool, whether a first move there wins without the swap (with the swap, the other player
+should take such a stone). 3x3 to 5x5 by an exhaustive solver, 6x6 and 7x7 by a proof-number solver. Row 1 first; the
+first player joins top and bottom."""
 
 
 def opening_positions(environment: Environment) -> EnvState:
-    """The positions after every first move, row by row, where the swap is no longer allowed: leaves [cells, ...]."""
+    """The positions after every first move, row by row, without the swap: leaves [cells, ...]."""
     opening, move = environment.init(jax.random.key(0)), jax.jit(environment.move)
     states = [without_swap(move(opening, jnp.int32(cell)).state) for cell in range(environment.num_actions - 1)]
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
 
 
 class OpeningValues:
-    """An agent's search of every opening, compiled once for all its weights; it runs on `device`.
+    """An agent's search of every opening on `device`, compiled once for all weights.
 
     Raises ValueError for a game that is not Hex.
     """
@@ -60,7 +60,7 @@ class OpeningValues:
         return jax.device_put(self._environment.roots(opening_positions(self._environment)), self._placed)
 
     def compile(self, params: Params) -> None:
-        """Compiles the search for params, or `jax.ShapeDtypeStruct`s, of such shapes; JAX remembers it for the call."""
+        """Compiles for params of these shapes (or `jax.ShapeDtypeStruct`s); JAX caches the result for `values`."""
         shapes = placed_shapes(params, self._placed)
         self._values.lower(shapes, self._roots).compile()
 
@@ -71,19 +71,19 @@ class OpeningValues:
 
 
 def is_hex(environment: Environment) -> bool:
-    """Whether this is our Hex, of any size, and not somebody's own game of that name."""
+    """Whether this is our Hex, of any size, and not a user's own game with that name."""
     return environment.name == "hex" and environment.board is not None
 
 
 def solved_openings(agent: Agent, device: Any = None) -> OpeningValues | None:
-    """The agent's `OpeningValues` if its game is Hex of a size whose openings are solved."""
+    """The agent's `OpeningValues` if its game is Hex of a solved size, else None."""
     environment = agent.environment
     is_solved = is_hex(environment) and environment.observation_shape[0] in WINS
     return OpeningValues(agent, device) if is_solved else None
 
 
 def examine(agent: Agent) -> dict[str, Any]:
-    """The value of every first move for the player who makes it; where openings are solved, how many are right.
+    """The value of every first move for the player who makes it; on solved sizes also how many are right.
 
     Raises ValueError for a game that is not Hex.
     """
@@ -93,7 +93,7 @@ def examine(agent: Agent) -> dict[str, Any]:
 
 
 def judge(values: np.ndarray) -> dict[str, Any]:
-    """How many values [size, size] have the sign of the solved result, and the cells of those that have not."""
+    """How many values [size, size] have the sign of the solved result, and the cells of wrong values."""
     wrong = (values > 0) != WINS[len(values)]
     return {"right": int((~wrong).sum()), "solved": int(wrong.size), "wrong": np.argwhere(wrong).tolist()}
 
@@ -104,7 +104,7 @@ def share_right(judged: dict[str, Any]) -> float:
 
 
 def format_table(result: dict[str, Any]) -> str:
-    """The board, leaning as Hex's does; a value that is wrong stands in brackets."""
+    """The values on Hex's slanted board; wrong values stand in brackets."""
     wrong = set(map(tuple, result.get("wrong", ())))
     columns = "".join(f"{letter:^{WIDTH + 1}}" for letter in LETTERS[: len(result["values"])])
     lines = ["Value of every first move for the player who makes it, without the swap:", "", f"    {columns.rstrip()}"]

@@ -1,9 +1,8 @@
-"""Moves against exact play: `examine` draws positions, solves them, and judges moves by the solutions.
+"""Judges moves by exact play: `examine` samples positions, solves them, and compares players' moves with the solutions.
 
-The positions depend on the run and the seed alone, not on who is judged, so that players are compared on the same
-ones; an agent's own games are played by its policy head. Rates are over positions in which a move can be a mistake:
-where every move keeps the value, being right says nothing. The yardstick for every rate is a uniformly random move,
-which keeps the value in the mean share of moves that do.
+The positions depend only on the run and the seed, so that all players are judged on the same ones; an agent's own games
+are played by its policy head. Rates are over positions in which a move can be a mistake, because elsewhere every move
+is right. The baseline for every rate is a uniformly random move.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -34,20 +33,20 @@ Score = dict[str, Any]
 
 
 class Candidate(NamedTuple):
-    """Somebody whose moves are judged."""
+    """A player whose moves are judged."""
 
     name: str
     params: Params
-    program: Hashable  # equal for candidates that differ in their params alone
+    program: Hashable  # equal for candidates that differ only in their params
     answer: Callable[[Params, Array, EnvState], tuple[Array, Array | None]]
-    """(params, key, states [B, ...]) -> actions [B], and the values for the player to move [B], or None: no opinion"""
+    """(params, key, states [B, ...]) -> actions [B], and values for the player to move [B] or None"""
 
 
 class Solved(NamedTuple):
     """N positions with their solutions."""
 
     states: EnvState  # leaves [N, ...], on the host
-    is_own_play: np.ndarray  # [N] bool, False where it comes from a random game, or from none
+    is_own_play: np.ndarray  # [N] bool, False if it comes from a random game, or from none
     solutions: Solutions
 
     @property
@@ -57,12 +56,12 @@ class Solved(NamedTuple):
 
 
 def draw(agent: Agent, num_positions: int, seed: int, report: Report = silent, *, own_games: bool = True) -> Solved:
-    """At most so many positions of the agent's game, half of them of its own games; of a game that has few, all.
+    """At most `num_positions` solved positions, half of them from the agent's own games; in a small game, all.
 
     Args:
       report: called with (solved, total) while positions are solved, which can take a minute.
 
-    Raises ValueError for a game or board without an oracle, or if no game that was drawn lasted long enough.
+    Raises ValueError for a game or board without an oracle, or if no sampled game lasted long enough.
     """
     environment = agent.environment
     check_for_two(environment, "an oracle needs")
@@ -89,9 +88,9 @@ def examine(
     report: Report = silent,
     say: Callable[[str], None] = silent,
 ) -> Score:
-    """Judges the candidates on positions of `draw`; returns the positions' kinds and `scores`, one a player.
+    """Judges the candidates on positions of `draw`; returns counts of positions by kind, and `scores` by player.
 
-    `say` is called with a line before each candidate's moves are compiled and found. Raises ValueError as `draw`.
+    `say` is called with a line before each candidate is compiled and judged. Raises ValueError as `draw` does.
     """
     solved = draw(agent, num_positions, seed, report)
     return describe(solved) | {"scores": [score_random(solved), *judge(solved, candidates, seed, say)]}
@@ -100,10 +99,10 @@ def examine(
 def winning_move_accuracies(
     judged: Sequence[Agent], *, num_positions: int, seed: int, report: Report
 ) -> list[tuple[float, int]]:
-    """Each agent's share of winning moves where it can win and can err, and the number of those positions.
+    """Each agent's winning-move accuracy, with the number of positions that have winning and other moves.
 
     All agents, of one game, are judged on the same positions of random games, which are solved once. Raises ValueError
-    as `draw`, and where no position can be won and missed.
+    as `draw` does, and if there is no such position.
     """
     solved = draw(judged[0], num_positions, seed, report, own_games=False)
     count = int(solved.can_win_and_err.sum())
@@ -116,7 +115,7 @@ def winning_move_accuracies(
 def judge(
     solved: Solved, candidates: Sequence[Candidate], seed: int, say: Callable[[str], None] = silent
 ) -> list[Score]:
-    """The score of each candidate; those of one program are compiled once."""
+    """The score of each candidate; candidates with the same program are compiled once."""
     programs, scores = dict[Hashable, Callable](), []
     for candidate in candidates:
         say(f"compiling and judging: {candidate.name} ...")
@@ -127,9 +126,10 @@ def judge(
 
 
 def format_table(result: Score) -> str:
-    """The positions' kinds, then one line a player: percentages with their 95% intervals, and the value error.
+    """Counts of positions by kind, then a line for each player: rates with 95% intervals, and the value error.
 
-    Winning moves are the winning-move accuracy, `keeps_win_rate`; blunders turn a win into a loss, `loses_win_rate`.
+    "winning moves" is the winning-move accuracy (`keeps_win_rate`); "blunders" turn a win into a loss
+    (`loses_win_rate`).
     """
     columns = {"optimal_move_rate": "optimal moves", "keeps_win_rate": "winning moves", "loses_win_rate": "blunders"}
     rows = [["", *columns.values(), "value error"]]
@@ -143,7 +143,7 @@ def format_table(result: Score) -> str:
 
 
 def agent_candidates(agent: Agent, budgets: tuple[int, ...]) -> list[Candidate]:
-    """The run's policy head by itself, then its search without noise at each budget."""
+    """The agent's policy head, then its search without noise at each budget."""
     searches = {"policy head": agents.policy_head(agent.model)}
     searches |= {f"{budget} simulations": agent.search(budget) for budget in budgets}
 
@@ -155,20 +155,20 @@ def agent_candidates(agent: Agent, budgets: tuple[int, ...]) -> list[Candidate]:
 
 
 def named_candidate(spec: PlayerSpec, agent: Agent, load_agent: LoadAgent = agents.load_agent) -> Candidate:
-    """A player by name, as in `players.load`."""
-    if spec.engine is not None:  # before positions are solved for it
+    """A player by name, loaded by `players.load`."""
+    if spec.engine is not None:  # checked before positions are solved
         raise ValueError(f"{spec.engine.name} is another program, which plays only matches and tournaments")
     entrant = players.load(spec, agent, load_agent)
     return _of_entrant(entrant.name if spec.run else entrant.player.name, entrant)
 
 
 def _of_entrant(name: str, entrant: Entrant) -> Candidate:
-    """A player, which has no opinion of a position's value."""
+    """A candidate whose values are not judged."""
     return Candidate(name, entrant.params, entrant.program, lambda *asked: (entrant.player.act(*asked), None))
 
 
 def describe(solved: Solved) -> Score:
-    """How many positions there are of each kind; "own play" are those that a player's own games led to."""
+    """Counts of positions by kind; "own play" are positions from the agent's own games."""
     value = solved.solutions.value
     kinds = {
         "from_own_play": solved.is_own_play,
@@ -182,7 +182,7 @@ def describe(solved: Solved) -> Score:
 
 
 def score_random(solved: Solved) -> Score:
-    """The exact mean score of a uniformly random move; it has no interval and estimates no value."""
+    """The exact expected score of a uniformly random move; without intervals and value error."""
     action_values = solved.solutions.action_values
     num_legal = (action_values != ILLEGAL).sum(axis=1)
     keeps, loses = solved.solutions.keeps_value.sum(axis=1), (action_values == -1).sum(axis=1)
@@ -191,12 +191,12 @@ def score_random(solved: Solved) -> Score:
 
 
 def score_player(name: str, action: np.ndarray, value: np.ndarray | None, solved: Solved) -> Score:
-    """Judges a player's actions [N], and its opinion of its positions' values [N] if it has one.
+    """Judges a player's actions [N], and its values [N] of the positions if given.
 
-    `optimal_move_rate`: keeps the position's value, where some legal move would not. `keeps_win_rate`: the winning-move
-    accuracy, which is the same where the value is a win, also by the positions' origin. `loses_win_rate`: moves from
-    such a win to a loss.
-    `value_error`: mean |value - exact value| over all positions. A rate over no positions is None.
+    `optimal_move_rate`: share of moves that keep the position's value, if some legal move would not. `keeps_win_rate`:
+    the winning-move accuracy, the same over won positions, also by the positions' origin. `loses_win_rate`: share of
+    moves that turn such a win into a loss. `value_error`: mean |value - exact value| over all positions. A rate over no
+    positions is None.
     """
     exact = solved.solutions
     chosen = exact.action_values[np.arange(len(action)), action]
@@ -210,7 +210,7 @@ def score_player(name: str, action: np.ndarray, value: np.ndarray | None, solved
 
 
 def _rates(keeps: np.ndarray, loses: np.ndarray, solved: Solved) -> dict[str, tuple[float | None, int]]:
-    """Each rate with the number of positions that it is over."""
+    """Each rate with its number of positions."""
     can_win_and_err, is_own_play = solved.can_win_and_err, solved.is_own_play
     parts = {
         "optimal_move_rate": (keeps, solved.solutions.can_err),

@@ -1,4 +1,4 @@
-"""Pictures of a tournament and of a model's fidelity, drawn from the same plain results that are printed as JSON."""
+"""Pictures of a tournament and of a model's fidelity, drawn from the results that `--json` prints."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ PANELS = {
 
 
 def plot_tournament(result: dict[str, Any], path: Path) -> None:
-    """Draws `tournament.play`'s result: Elo with 95% intervals, and the cross table, strongest first."""
+    """Draws `tournament.play`'s result: Elo with 95% intervals, and the cross table; the strongest player first."""
     players = sorted(result["players"], key=lambda player: -player["elo"])
     names = [player["name"] for player in players]
     size = 0.5 * len(players)
@@ -36,7 +36,7 @@ def plot_tournament(result: dict[str, Any], path: Path) -> None:
 
 
 def plot_fidelity(result: dict[str, Any], path: Path) -> None:
-    """Draws `fidelity.examine`'s result: a panel a quantity, over the depth, for both kinds of moves."""
+    """Draws `fidelity.examine`'s result: a panel for each quantity, over depth, for both kinds of moves."""
     lines = result["lines"]
     keys = [key for key in PANELS if any(row[key] is not None for rows in lines.values() for row in rows)]
     figure = charts.make_figure((11.0, 3.1 * -(-len(keys) // 3)))
@@ -57,7 +57,7 @@ def plot_fidelity(result: dict[str, Any], path: Path) -> None:
 
 
 def _draw_cross_table(axes: Any, result: dict[str, Any], names: list[str]) -> None:
-    """Scores of the row against the column, in per cent, blue where won and red where lost."""
+    """Scores of the row against the column in per cent; blue above 50, red below."""
     index = {player["name"]: i for i, player in enumerate(result["players"])}
     order = [index[name] for name in names]
     scores = [[result["cross_table"][i][j] for j in order] for i in order]

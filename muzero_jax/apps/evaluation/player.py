@@ -1,4 +1,4 @@
-"""Players: the record of a source of moves, the two plainest, and the keys from which chance answers their moves."""
+"""`Player`, a source of moves; the random player, the player by a search, and the keys of the game's chance."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -20,7 +20,7 @@ class Player(NamedTuple):
 
 
 def random_player(environment: Environment) -> Player:
-    """Plays uniformly over the legal actions."""
+    """Plays uniformly random legal actions."""
 
     def act(params, key, states):
         return uniform_legal_action(key, states.legal_action_mask)
@@ -29,7 +29,7 @@ def random_player(environment: Environment) -> Player:
 
 
 def search_player(environment: Environment, search_fn: SearchFn, name: str = "search") -> Player:
-    """Plays the action that `search_fn` chooses; hand in a search without noise."""
+    """Plays the action that `search_fn` chooses; give it a search without noise."""
 
     def act(params, key, states):
         return search_fn(params, key, environment.roots(states)).action.astype(jnp.int32)
@@ -41,5 +41,5 @@ _OF_CHANCE = 0x636861
 
 
 def keys_of_chance(key: Array, num_games: int) -> Array:
-    """A key for each game's chance in a move, apart from what players draw from `key`; dead code without chance."""
+    """A key for each game's chance in a move, independent of the players' use of `key`; unused without chance."""
     return jax.random.split(jax.random.fold_in(key, _OF_CHANCE), num_games)

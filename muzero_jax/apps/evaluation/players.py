@@ -1,18 +1,18 @@
-"""Players by name: what a name means, what it loads, and the search without noise that plays for it.
+"""Players by name: parses names, loads what they need, and makes the players, which search without noise.
 
     RUN[@N]          a run's agent, searching with N simulations
     RUN:rules[@N]    the same network and search, planning with the ground-truth model
-    RUN:greedy       its policy head
-    rules:N, greedy  the same of the host: the run that the others meet
-    mcts:N, random   rollout MCTS; uniformly random legal moves
+    RUN:greedy       its policy head, without search
+    rules:N, greedy  the same for the host, which is the run that the others play against
+    mcts:N, random   rollout MCTS with N simulations; uniformly random legal moves
     gtp:COMMAND, uci:COMMAND, usi:COMMAND, gnubg:COMMAND
                      another program, with settings after semicolons (`apps.engines.engines`)
     expectimax:N, highest-gain, pip-count
-                     by the rules: N moves ahead with all chance; what earns most at once; expectimax:1 of backgammon
+                     by the rules: N moves ahead with all chance; the largest reward; expectimax:1 of backgammon
 
-RUN is a run's directory (its newest checkpoint), RUN/versions/N what it was after iteration N, or RUN/versions all of
-its versions, each a player; or agent:NAME, a trained agent in a file (`storage.agent_file`). A name that gives no N
-takes the command's budget, or else the run's own for evaluation.
+RUN is a run's directory (its newest checkpoint), RUN/versions/N (that run after iteration N), RUN/versions (all of its
+versions, each a player), or agent:NAME, a trained agent in a file (`storage.agent_file`). Without N, the budget is the
+command's, or else the run's own for evaluation.
 """
 
 from collections.abc import Callable, Hashable
@@ -42,12 +42,12 @@ BY_RULES: dict[str, Callable[[Environment], Player]] = {"highest-gain": gain_pla
 
 
 class PlayerSpec(NamedTuple):
-    """A player's name, read."""
+    """A parsed player name."""
 
     kind: str  # agent, rules, greedy, mcts, random, engine or one of `BY_RULES`
-    run: str | None = None  # whose network plays; None: the host's, or there is none
-    num_simulations: int | None = None  # None where the name gives no budget; the moves that expectimax looks ahead
-    engine: EngineSpec | None = None  # the program, where it is one
+    run: str | None = None  # the run whose network plays; None: the host's, or no network
+    num_simulations: int | None = None  # N of the name, for expectimax a depth; None: the name gives none
+    engine: EngineSpec | None = None  # for another program
 
 
 class Entrant(NamedTuple):
@@ -56,31 +56,31 @@ class Entrant(NamedTuple):
     name: str
     player: Player
     params: Params
-    program: Hashable  # equal for players that differ in their params alone
-    engine: EngineSpec | None = None  # the program that plays in the place of `player`
+    program: Hashable  # equal for players that differ only in their params
+    engine: EngineSpec | None = None  # the program that plays instead of `player`
 
 
 LoadAgent = Callable[[Path], Agent]
-"""The function that loads a run: `agent.load_agent`, with the budget and the board that a command asks for."""
+"""Loads a run: `agent.load_agent` with the budget and the board of a command."""
 
 
 def searching(agent: Agent, num_simulations: int | None = None, *, true_rules: bool = False) -> Player:
-    """Plays what the agent's search chooses; with `true_rules` it plans with the ground-truth model."""
+    """Plays the choice of the agent's search; with `true_rules`, of a search with the ground-truth model."""
     name = f"{'ground-truth model' if true_rules else 'agent'} ({num_simulations or agent.num_simulations} simulations)"
     search = agent.search(num_simulations, true_rules=true_rules)
     return search_player(agent.environment, search, name)
 
 
 def policy_head(agent: Agent) -> Player:
-    """Plays what the network likes best, without search."""
+    """Plays the action with the largest prior, without search."""
     return search_player(agent.environment, agents.policy_head(agent.model), "greedy prior")
 
 
 def parse(text: str, *, others: str = "") -> PlayerSpec:
-    """The player that `text` names; a run's name goes before any other meaning.
+    """The player that `text` names; if a run has that name, it is the run.
 
-    Raises ValueError with the names that there are, and with `others`, which the caller knows as well, or if the name
-    asks for too many simulations.
+    Raises ValueError for an unknown name, with the known ones and `others` (further names that the caller accepts), or
+    if the name asks for too many simulations.
     """
     if is_run(text):
         return PlayerSpec("agent", str(Path(text)))
@@ -95,7 +95,7 @@ def parse(text: str, *, others: str = "") -> PlayerSpec:
     kind, budget = _split_budget(text, ":")
     if (kind in ("mcts", "rules", "expectimax") and budget) or text in ("random", "greedy", *BY_RULES):
         return PlayerSpec(kind, None, budget)
-    if text.startswith(agent_file.PREFIX):  # the same sentence as where an agent alone can stand
+    if text.startswith(agent_file.PREFIX):  # for the same error message as elsewhere
         name = text.removeprefix(agent_file.PREFIX).partition("@")[0].partition(":")[0]
         agent_file.check_exists(agent_file.SHIPPED / f"{name}{agent_file.SUFFIX}")
     raise ValueError(f"there is no player {text!r}: choose {others}{SPECS}")
@@ -113,7 +113,7 @@ def parse_all(text: str, *, others: str = "") -> list[PlayerSpec]:
 
 
 def load(spec: PlayerSpec, host: Agent, load_agent: LoadAgent = load_agent) -> Entrant:
-    """The player that `spec` means, to meet the host; raises ValueError as `load_agent` and `check_same_game`."""
+    """The player that `spec` means, as an opponent of the host; raises ValueError as its callees do."""
     if spec.run is None:
         return enter(spec, host)
     agent = load_agent(Path(spec.run))
@@ -122,7 +122,7 @@ def load(spec: PlayerSpec, host: Agent, load_agent: LoadAgent = load_agent) -> E
 
 
 def enter(spec: PlayerSpec, agent: Agent) -> Entrant:
-    """The player of the agent's game that `spec` means; one without a network carries no params."""
+    """The player that `spec` means in the agent's game; if it needs a network, with the agent's."""
     environment = agent.environment
     budget = spec.num_simulations or agent.num_simulations
     if spec.engine is not None:
@@ -144,7 +144,7 @@ def enter(spec: PlayerSpec, agent: Agent) -> Entrant:
 
 
 def program(spec: EngineSpec) -> Entrant:
-    """Another program, which matches ask for its moves; a player without any stands in its place."""
+    """Another program, which `EngineMatch` asks for moves; its `player` must not be called."""
 
     def act(params, key, states):
         raise AssertionError(f"{spec.name} plays no batches")
@@ -168,13 +168,13 @@ def _enter_network(kind: str, budget: int, agent: Agent) -> Entrant:
 
 
 def is_run(text: str) -> bool:
-    """Whether `text` is a run's directory, or lies in one, or is a trained agent."""
+    """Whether `text` is a run's directory, a part of one, or a trained agent."""
     file = agent_file.find(text)
     return run_directory.find_saved(Path(text)) is not None if file is None else file.is_file()
 
 
 def check_same_game(one: Config, other: Config, other_run: str) -> None:
-    """Raises ValueError if two runs cannot meet."""
+    """Raises ValueError if two runs are of different games or board sizes."""
     for name in ("env", "board_size"):
         ours, theirs = getattr(one, name), getattr(other, name)
         if ours != theirs:
@@ -185,7 +185,7 @@ def check_same_game(one: Config, other: Config, other_run: str) -> None:
 
 
 def _split_budget(text: str, separator: str) -> tuple[str, int | None]:
-    """`kind:N` as (kind, N), and anything else, a budget of 0 included, as (text, None)."""
+    """`kind:N` as (kind, N); anything else, also a budget of 0, as (text, None)."""
     kind, _, digits = text.rpartition(separator)
     if not digits.isdecimal() or not int(digits):
         return text, None

@@ -1,8 +1,8 @@
-"""Which positions an agent is examined on: drawn from games, or all there are.
+"""The positions on which agents are judged: sampled from games, or all positions of a small game.
 
-Half are drawn from random games and half from games that a player plays with random moves among its own: the first show
-breadth, the second what the player meets once it is any good. A game gives one position, at a random ply, and
-positions that look the same to the player to move count once, so that intervals over positions mean what they say.
+Half are from random games, which give breadth, and half from games in which a player mixes random moves with its own,
+which give positions of good play. Each game gives one position, at a random ply, and positions with equal observations
+count once, so that samples are independent and intervals over positions are valid.
 """
 
 import math
@@ -20,30 +20,30 @@ from muzero_jax.ops.legal_actions import uniform_legal_action
 from muzero_jax.types import Environment, EnvState, Params
 
 RANDOM_SHARE = 0.25
-"""The share of random moves in a player's own games: without them all games of a deterministic player are the same."""
+"""The share of random moves in a player's own games; without them a deterministic player would repeat one game."""
 GAMES_PER_POSITION = 2
-"""Some games end too early to give a position, and some positions come up twice."""
+"""More than one, because some games end too early, and some positions occur twice."""
 MOST_PLIES = 64
-"""The longest game that is drawn from where there is no board; on one, a stone a cell."""
+"""Plies that are sampled from in games without a board; on a board, one for each cell."""
 
 
 class Positions(NamedTuple):
-    """N positions, none of them over."""
+    """N unfinished positions."""
 
     states: EnvState  # leaves [N, ...], on the host
-    is_own_play: np.ndarray  # [N] bool, False where it comes from a random game, or from none
+    is_own_play: np.ndarray  # [N] bool, False if it comes from a random game, or from none
 
 
 def sample(
     environment: Environment, player: Player, params: Params, *, num_positions: int, min_plies: int, seed: int
 ) -> Positions:
-    """At most `num_positions` distinct positions after `min_plies` moves or more; fewer where games show no more."""
+    """At most `num_positions` distinct positions after at least `min_plies` moves; fewer if games show no more."""
     is_own_play = np.arange(num_positions * GAMES_PER_POSITION) % 2 == 1
     random_share = np.where(is_own_play, RANDOM_SHARE, 1.0)
-    # A stone a cell, and Hex's swap.
+    # One stone per cell, and Hex's swap.
     num_plies = MOST_PLIES if environment.board is None else math.prod(environment.board.shape) + 1
     states = play(environment, player, params, jax.random.key(seed), random_share, num_plies)
-    num_choices = np.maximum((~states.terminated).sum(axis=0) - min_plies, 0)  # a game that has ended stays ended
+    num_choices = np.maximum((~states.terminated).sum(axis=0) - min_plies, 0)  # an ended game stays ended
     (game,) = np.nonzero(num_choices)
     ply = min_plies + np.random.default_rng(seed).integers(num_choices[game])
     first = first_of_each(states.observation[ply, game])[:num_positions]
@@ -52,7 +52,7 @@ def sample(
 
 
 def enumerate_all(environment: Environment) -> Positions:
-    """Every position that is not over and that a game can reach; for games with some thousands of them."""
+    """All reachable unfinished positions; for games with some thousands of positions."""
     levels = [
         states for states, _, _ in exhaustive.plies(environment, lambda states: np.asarray(states.legal_action_mask))
     ]
@@ -63,7 +63,7 @@ def enumerate_all(environment: Environment) -> Positions:
 def play(
     environment: Environment, player: Player, params: Params, key: Array, random_share: np.ndarray, num_plies: int
 ) -> EnvState:
-    """The states [plies, games, ...] of games in which the given shares of the moves are random; ended games stay."""
+    """The states [plies, games, ...] of games with the given shares of random moves; ended games stay ended."""
     num_games = len(random_share)
     start_key, play_key = jax.random.split(key)
 

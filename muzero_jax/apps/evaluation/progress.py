@@ -1,4 +1,4 @@
-"""How strong a run has become: matches against fixed opponents and an Elo among its versions (`run.run.Evaluator`)."""
+"""Measures a run: matches against fixed opponents, and an Elo among its versions (`run.run.Evaluator`)."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -22,18 +22,18 @@ from muzero_jax.storage.config import Config
 from muzero_jax.storage.run_directory import VERSIONS
 from muzero_jax.types import Params
 
-_FINAL = 2**32 - 1  # folded into an evaluation's key, so that final matches are not those of the last evaluation
-_EVALUATION = 2**32 - 2  # folded into the seed, so that matches share no random numbers with training
+_FINAL = 2**32 - 1  # folded into the key, so that final matches differ from those of the last evaluation
+_EVALUATION = 2**32 - 2  # folded into the seed, so that matches and training share no random numbers
 
 QUICK_SIMULATIONS = 100
-"""Rollout MCTS up to this budget plays while training; stronger ones at the end only, for they take minutes."""
+"""Rollout MCTS up to this budget plays during training; larger budgets only at the end, because they take minutes."""
 
 
 class Ladder:
-    """A run's versions and their games among themselves; gives each an Elo, the first version being 0.
+    """A run's versions and their games among themselves, rated by Elo; the first version has 0.
 
-    Each new version meets the one before it and the one half-way back: all are connected, and not by one chain.
-    Results are kept in a JSON file, so that a resumed run keeps its scale.
+    Each new version plays against the previous one and the one half-way back, so that versions are connected by more
+    than one chain. Results are kept in a JSON file, so that a resumed run keeps its scale.
     """
 
     def __init__(self, file: Path):
@@ -42,14 +42,14 @@ class Ladder:
         self._games: list[tuple[int, int, float, float]] = []  # (i, j, points of i, points of j), by index
 
     def load(self, up_to_iteration: int) -> None:
-        """Reads what an earlier session wrote, without versions newer than the checkpoint resumed from."""
+        """Reads the results of earlier sessions, except those of versions newer than the resumed checkpoint."""
         if self._file.exists():
             stored = json.loads(self._file.read_text(encoding="utf-8"))
             self.iterations = [i for i in stored["iterations"] if i <= up_to_iteration]
             self._games = [(i, j, p, q) for i, j, p, q in stored["games"] if i < len(self.iterations)]
 
     def rivals(self) -> list[int]:
-        """Iterations of the versions that the next one should meet."""
+        """Iterations of the versions against which the next one should play."""
         last = len(self.iterations) - 1
         return [self.iterations[index] for index in sorted({last, last // 2})] if last >= 0 else []
 
@@ -70,9 +70,9 @@ class Ladder:
 
 
 class Versions:
-    """Plays a run's present version against its opponents and its own past, whose weights are in `run_dir/versions`.
+    """Plays a run's present version against opponents and earlier versions, whose weights are in `run_dir/versions`.
 
-    `judges` search the solved openings of the run's boards; each is named by its metric.
+    `judges` search the solved openings of the run's boards, by metric.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Versions:
         self.has_matches, self.ladder = arena.has_matches, Ladder(run_dir / "elo.json")
 
     def compilations(self) -> list[Callable[[], None]]:
-        """Functions that compile, when called, the search of the openings and all matches, the quick ones first."""
+        """Functions that compile the search of the openings and all matches, the quick ones first."""
         if not self.has_matches:
             return []
         e, params = self._config.evaluation, self._abstract_params
@@ -100,18 +100,18 @@ class Versions:
         return [*(partial(judge.compile, params) for judge in self._judges.values()), *compiled]
 
     def begin(self, params: Params) -> dict[str, float]:
-        """Keeps the untrained version, from which the others' Elo is counted; it meets no fixed opponent."""
+        """Saves the untrained version, which has Elo 0; it plays against no fixed opponent."""
         if not self.has_matches:
             return {}
-        if not self.ladder.iterations:  # a run may be resumed before its first chunk
+        if not self.ladder.iterations:  # empty unless the run was resumed before its first chunk
             save_params(self._directory, 0, params)
             self.ladder.add(0, {})
         return {"eval/elo": 0.0}
 
     def measure(self, params: Params, iteration: int) -> dict[str, float]:
-        """Scores against the quick opponents, opening values, and the Elo among the run's versions; saves this one.
+        """Scores against the quick opponents, opening values, and the Elo of this version, which is saved.
 
-        In a single-player game there is nobody to meet, and nothing is measured.
+        In a single-player game there are no opponents, and nothing is measured.
         """
         if not self.has_matches:
             return {}
@@ -121,12 +121,12 @@ class Versions:
             rivals = [rival for rival in self.ladder.rivals() if rival in checkpoint_steps(self._directory)]
             results = {rival: self._meet(rival, params, iteration) for rival in rivals}
             save_params(self._directory, iteration, params)
-            if results or not self.ladder.iterations:  # versions that were deleted leave no way to rate this one
+            if results or not self.ladder.iterations:  # none if versions were deleted: no rating
                 record["eval/elo"] = self.ladder.add(iteration, results)
         return record
 
     def conclude(self, params: Params, iteration: int) -> tuple[dict[str, Any], dict[str, float]]:
-        """The full matches of a run's end, against every opponent of the config, and the opening values."""
+        """(for the summary, for the metrics): final matches against all opponents of the config, and opening values."""
         e, count = self._config.evaluation, self._final_matches
         if not self.has_matches:
             return {"strength": {}}, {}
@@ -150,7 +150,7 @@ class Versions:
 
     @property
     def _final_matches(self) -> int:
-        """In how many matches the final games are played: those of the usual size need no program of their own."""
+        """Number of matches that hold the final games, so that they can use the program of the usual match size."""
         e = self._config.evaluation
         return e.final_games // e.games if e.final_games % e.games == 0 else 1
 
@@ -174,7 +174,7 @@ class Versions:
 def open_versions(
     config: Config, algorithm: Algorithm, mesh: Mesh, run_dir: Path, abstract_params: Params, iteration: int
 ) -> Versions:
-    """The versions that a run has kept up to this iteration, and their Elo (`run.run.MakeEvaluator`)."""
+    """The evaluator of a run, with its versions and their Elo up to this iteration (`run.run.MakeEvaluator`)."""
     placed = devices.placed_shapes(abstract_params, NamedSharding(mesh, PartitionSpec()))
     agent = make_agent(config, algorithm)
     boards = {metrics.OPENINGS: agent} | {
@@ -190,7 +190,7 @@ def open_versions(
 
 
 def scores(matches: dict[str, Summary], judged: dict[str, Any]) -> dict[str, float]:
-    """The metrics of matches, by the opponents' names, and of `openings.judge`'s answers, by metric."""
+    """The metrics of matches (by opponent) and of `openings.judge`'s results (by metric)."""
     shares = {metric: openings.share_right(found) for metric, found in judged.items()}
     return {f"eval/{spec}": match["score"] for spec, match in matches.items()} | shares
 

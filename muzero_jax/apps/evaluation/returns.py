@@ -1,7 +1,7 @@
-"""Returns: how a player of a single-player game is measured, by the mean over many episodes and its interval.
+"""Measures a player of a single-player game: the mean return of many episodes, with its interval.
 
-An episode's return is the plain sum of its rewards. Episodes run until the rules or a time limit end them, so long ones
-count as they do in play.
+A return is the undiscounted sum of an episode's rewards. All episodes are played to their end, by the rules or a time
+limit, so that the mean is not biased towards short ones.
 """
 
 from functools import partial
@@ -23,7 +23,7 @@ from muzero_jax.types import Environment, EnvState, Params
 MOVES_PER_CALL = 32
 CONFIDENCE = 0.95
 FIELDS = "mean_return ci95 standard_error min_return median_return max_return games mean_length".split()
-"""The fields that a table has."""
+"""The fields that the table shows."""
 
 
 class Episodes(NamedTuple):
@@ -33,8 +33,8 @@ class Episodes(NamedTuple):
     total: Array  # [P] float32, rewards so far
     length: Array  # [P] int32, moves so far
     is_over: Array  # [P] bool
-    illegal_actions: Array  # [P] int32, how often the player chose an illegal action: must be 0
-    num_moves: Array  # [1] int32, moves of the longest
+    illegal_actions: Array  # [P] int32, illegal actions that the player chose; should be 0
+    num_moves: Array  # [1] int32, moves of the longest episode
 
 
 def play(
@@ -47,9 +47,9 @@ def play(
     seed: int,
     report: Report = silent,
 ) -> Episodes:
-    """At least `num_games` episodes, as many on each device; `report(done, all)` is called on the way.
+    """Plays at least `num_games` episodes, equally many on each device; calls `report(done, all)` on the way.
 
-    Raises ValueError for a game that is not for one player.
+    Raises ValueError for a two-player game.
     """
     if environment.num_players != 1:
         raise ValueError(
@@ -76,7 +76,7 @@ def play(
 def summarise(environment: Environment, episodes: Episodes) -> dict[str, Any]:
     """The episodes as plain numbers; `ci95` is Student's interval of the mean return.
 
-    A game with a `milestone` adds `reached`: the share of episodes that came at least so far.
+    In a game with a `milestone`, `reached` has the share of episodes that reached each milestone.
     """
     returns = np.asarray(episodes.total, np.float64)
     milestone = game_of(environment).milestone
@@ -107,12 +107,12 @@ def _standard_error(samples: np.ndarray) -> float:
 
 
 def shares(furthest: np.ndarray) -> dict[str, float]:
-    """The share of episodes that reached each milestone, or a later one; from the first that not all did pass."""
+    """The share of episodes that reached each milestone or a later one, for each that was some episode's last."""
     return {str(mark): float((furthest >= mark).mean()) for mark in np.unique(furthest).tolist()}
 
 
 def format_table(results: dict[str, dict[str, Any]]) -> str:
-    """`summarise`'s fields, a column a player; of what episodes reached, the share of each."""
+    """A table of `summarise`'s fields and of the shares that reached each milestone; a column for each player."""
     rows = [["", *results]]
     for field in FIELDS:
         title = "95% interval" if field == "ci95" else field
@@ -127,12 +127,12 @@ def _number(value: Any) -> str:
 
 
 def _share(reached: dict[str, float], mark: int) -> float:
-    """The share of episodes that came to a mark that is perhaps another player's."""
+    """The share of episodes that reached `mark`, which may be a milestone of another player only."""
     return max((share for name, share in reached.items() if int(name) >= mark), default=0.0)
 
 
 def _one_move(environment: Environment, player: Player, params: Params, episodes: Episodes, key: Array) -> Episodes:
-    """One move of every episode that is not over; an illegal action is counted, and the first legal one played."""
+    """One move of every unfinished episode; for an illegal action, which is counted, the first legal one is played."""
     mask = jax.vmap(environment.legal)(episodes.states)
     action, is_legal = legal_or_first(player.act(params, key, episodes.states), mask)
     step = jax.vmap(environment.move)(episodes.states, action, keys_of_chance(key, len(action)))

@@ -1,10 +1,8 @@
-"""Rollout MCTS, the yardstick: UCT (Kocsis & Szepesvari 2006) with uniformly random rollouts with the ground-truth
-model.
+"""Rollout MCTS, the yardstick opponent: UCT (Kocsis & Szepesvari 2006) with random rollouts by the game's rules.
 
-It is one more `Simulator` on the tree that every search here grows: a node is a state of the game, its value the result
-of one random game from there, and its prior the random order in which actions are first tried. Signs come from
-`discount` alone, so the same player may move twice. With dice each edge of the tree holds one throw, and rollouts draw
-their own.
+It is a `Simulator` for the tree of all other searches: a node is a state of the game, its value the result of one
+random game from there, and its prior the random order in which actions are first tried. Signs come only from
+`discount`, so a player may move twice. With dice, each edge of the tree holds one throw, and rollouts throw their own.
 """
 
 import jax
@@ -21,7 +19,7 @@ from muzero_jax.search.rules import Row, Rules
 from muzero_jax.search.simulator import Node, Simulator
 from muzero_jax.types import Environment, EnvState, Params, SearchOutput, SearchRoots
 
-# With 1,000 simulations level with 0.7 and 1.4 (Hex 5x5, Connect Four), and it beats 0.3 and 0.5 (Hex 5x5).
+# With 1,000 simulations it is level with 0.7 and 1.4 (Hex 5x5, Connect Four), and beats 0.3 and 0.5 (Hex 5x5).
 EXPLORATION = 1.0
 
 
@@ -40,11 +38,11 @@ def rollout_mcts(
     """Searches B positions at once; `policy` [B, A] is the share of the root's visits, `value` [B] their mean return.
 
     UCB1 with returns in [-1, 1]: the player to move at a node maximises `mean return + EXPLORATION sqrt(ln N / n)`;
-    actions never tried come first, in random order. A terminal node backs up its exact reward. Row b draws from `(key,
-    b)` only, so it does not depend on the other rows. A row whose game has ended searches nothing: its policy is 0.
+    untried actions come first, in random order. A terminal node backs up its exact reward. Row b uses random numbers of
+    `(key, b)`, so rows do not depend on each other. A row whose game has ended is not searched: its policy is 0.
 
     Memory is (num_simulations + 1) B (16 A + bytes of a state without its observation): 1,000 simulations of 256
-    games take 0.14 GB on Hex 5x5. States are stored because replaying the path costs a move a level.
+    games take 0.14 GB on Hex 5x5. States are stored, because replaying a path would cost a move per level.
     """
     root_key, expand_key = jax.random.split(key)
     world = rollouts(environment)
@@ -61,9 +59,7 @@ def rollout_mcts(
 
 
 def rollouts(environment: Environment) -> Simulator:
-    """The ground-truth model. A random game gives a node's value (+1 if the player to move wins it); a random order of
-    first tries gives the prior.
-    """
+    """The simulator: values are results of random games (+1: the player to move wins), priors are random orders."""
 
     def root(params: Params, roots: SearchRoots) -> Node:
         zeros = jnp.zeros(len(roots.legal_action_mask))
@@ -81,7 +77,7 @@ def rollouts(environment: Environment) -> Simulator:
 
 
 def ucb_scores(row: Row, exploration: float) -> Float[Array, "B A"]:
-    """UCB1 (Kocsis & Szepesvari 2006, section 2.1); above all of it the actions never tried, by their prior."""
+    """UCB1 (Kocsis & Szepesvari 2006, section 2.1); untried actions score above all others, ordered by prior."""
     total = row.visits.sum(-1, keepdims=True)
     bonus = jnp.sqrt(jnp.log(jnp.maximum(total, 1)) / jnp.maximum(row.visits, 1))
     tried = jnp.where(row.visits > 0, row.q + exploration * bonus, -jnp.inf)
@@ -93,7 +89,7 @@ _FIRST = 1e3
 
 
 def random_return(environment: Environment, key: Array, states: EnvState) -> Float[Array, " B"]:
-    """Return of uniformly random play to the end, for the player to move; 0 where the game is over."""
+    """The return of uniformly random play to the end, for the player to move; 0 if the game is over."""
 
     def play(carry):
         count, states, value, weight = carry
@@ -109,7 +105,7 @@ def random_return(environment: Environment, key: Array, states: EnvState) -> Flo
 
 
 def summarise(root: Row) -> SearchOutput:
-    """The most visited action of the root, ties by mean return; illegal ones count as never visited."""
+    """The most visited legal action of the root; the larger mean return breaks ties."""
     visits = jnp.where(root.prior > 0, root.visits, 0)
     action = jnp.argmax(jnp.where(visits == visits.max(-1, keepdims=True), root.q, -jnp.inf), axis=-1)
     policy = visits / jnp.maximum(visits.sum(-1), 1)[:, None]
@@ -117,13 +113,13 @@ def summarise(root: Row) -> SearchOutput:
 
 
 def _order(key: Array, states: EnvState) -> Float[Array, "B A"]:
-    """Random numbers above 0 for the legal actions, 0 for the others. pgx calls all legal where the game is over."""
+    """Random numbers above 0 for legal actions, 0 for others, and for all if the game is over."""
     legal = states.legal_action_mask & ~states.terminated[:, None]
     return jnp.where(legal, jax.random.uniform(key, legal.shape, minval=0.5), 0.0)
 
 
 def _without_observation(environment: Environment, states: EnvState) -> EnvState:
-    """The states without what is most of their bytes; the catalogue's rules never read it, and others may."""
+    """The states without observations, which are most of their bytes, if the game's rules do not read them."""
     if environment.game is not None or environment.chance is not None or environment.name not in GAMES:
         return states
     return states.replace(observation=jnp.zeros((*states.terminated.shape, 0)))

@@ -1,4 +1,4 @@
-"""Text tables: one way to align columns for everything that is printed in them."""
+"""Text tables: aligned columns, and tables that several commands print."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -7,9 +7,9 @@ REPEATED = "Neither player plays at random, so repeated games are left out; --op
 
 
 def align(rows: Iterable[Iterable[str]], sides: str = ">") -> list[str]:
-    """The rows as lines, their columns two blanks apart, each as wide as its widest cell.
+    """The rows as lines, with columns as wide as their widest cell and two blanks apart.
 
-    `sides` holds < (left) or > (right) for each column; its last is for all columns after it.
+    `sides` has < (left) or > (right) for each column; the last one also applies to all further columns.
     """
     cells = [list(row) for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -18,13 +18,13 @@ def align(rows: Iterable[Iterable[str]], sides: str = ">") -> list[str]:
 
 
 def fields(record: dict) -> str:
-    """One line a field: its name and its value, numbers with three digits."""
+    """A line for each field: name and value, floats with three decimals."""
     texts = {name: f"{value:.3f}" if isinstance(value, float) else str(value) for name, value in record.items()}
     return "\n".join(align(texts.items(), "><"))
 
 
 def strength(matches: Mapping[str, Mapping[str, Any]]) -> str:
-    """How a player did against each opponent, from `matches.summarise`'s dicts by the opponent's name."""
+    """A player's scores against opponents, from `matches.summarise`'s dicts by the opponent's name."""
     rows = [["opponent", "score", "95% interval", "won / drawn / lost", "distinct games"]]
     for opponent, match in matches.items():
         low, high = match["ci95"]
@@ -35,7 +35,7 @@ def strength(matches: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def percent(share: float | None, missing: str = "-") -> str:
-    """A share in [0, 1] with one digit after the point, `missing` where there is none."""
+    """A share in [0, 1] in per cent, with one decimal; `missing` for None."""
     return missing if share is None else f"{100 * share:.1f}%"
 
 

@@ -1,6 +1,6 @@
-"""Everybody against everybody: a round robin on the device, a cross table, an Elo scale.
+"""Tournaments: a round robin, a cross table and an Elo scale.
 
-Pairs whose players differ in nothing but their weights, as runs of one preset do, share one compiled match.
+Pairs of players that differ only in their weights, such as runs of one preset, share one compiled match.
 """
 
 from collections.abc import Callable, Hashable
@@ -25,17 +25,17 @@ Result = dict[str, Any]
 
 
 class Field(NamedTuple):
-    """Who takes part, and the first run among them, whose game it is."""
+    """The players, and the first run among them, which determines the game."""
 
     entrants: list[Entrant]
     host: Agent
 
 
 def enter(names: tuple[str, ...], load_agent: LoadAgent = agents.load_agent) -> Field:
-    """The players that `names` name, as `players` reads them.
+    """The players with these names (`players`).
 
     Raises:
-      ValueError: fewer than two players or no run, a name that is nobody's, one player twice, runs of several games.
+      ValueError: fewer than two players, no run, an unknown name, a player named twice, or runs of several games.
     """
     specs = [spec for name in names for spec in players.parse_all(name)]
     if len(specs) < 2:
@@ -67,11 +67,11 @@ def play(
     """Every pair plays `num_games` games (rounded up as in `arena.ShardedMatch`), each opening with both colours.
 
     Args:
-      anchor: the player whose Elo is 0; by default `random` if it plays, else the first.
-      conditions: those of engines; the records of each match with one get a folder of their own.
+      anchor: the player whose Elo is 0; by default `random` if it plays, else the first player.
+      conditions: for engines; the records of each match with an engine get a separate folder.
       report: called with (matches played, matches in all).
 
-    A tournament that is broken off tells `conditions.say` how it stood. Raises ValueError if the anchor does not play.
+    If a tournament is interrupted, `conditions.say` gets its standing. Raises ValueError if the anchor does not play.
     """
     names = [entrant.name for entrant in field.entrants]
     anchor = anchor or ("random" if "random" in names else names[0])
@@ -90,7 +90,7 @@ def play(
                 own = conditions.of_match(played)
                 programs[program] = engine_matches.make_match(environment, a, b, mesh, **counts, conditions=own)
             matches.append({"a": a.name, "b": b.name} | programs[program](a.params, b.params, key))
-    except (ValueError, OSError, RuntimeError, KeyboardInterrupt):  # what commands say in a line
+    except (ValueError, OSError, RuntimeError, KeyboardInterrupt):  # errors that a user may cause
         if matches:
             met = [name for name in names if any(name in (match["a"], match["b"]) for match in matches)]
             standing = format_table(summarise(met, matches, anchor if anchor in met else met[0]))
@@ -101,10 +101,10 @@ def play(
 
 
 def summarise(names: list[str], matches: list[dict[str, Any]], anchor: str) -> Result:
-    """Scores and ratings of the players, from `matches.summarise`'s dicts with the names of `a` and `b`.
+    """Scores and ratings of the players, from `matches.summarise`'s dicts with the names `a` and `b`.
 
-    `cross_table[i][j]` is player i's score against j in [0, 1], None on the diagonal and where a pair did not meet. All
-    that a player met count alike in its score, though some pairs have fewer distinct games.
+    `cross_table[i][j]` is player i's score against j in [0, 1]; None on the diagonal and if the pair did not meet. A
+    player's score weighs all its opponents equally, although some pairs have fewer distinct games.
     """
     seats = [(names.index(match["a"]), names.index(match["b"])) for match in matches]
     points = [(match["score"] * match["games"], (1 - match["score"]) * match["games"]) for match in matches]
@@ -115,7 +115,7 @@ def summarise(names: list[str], matches: list[dict[str, Any]], anchor: str) -> R
     rows = []
     for name, scores, played, rating, *ends in zip(names, table, games, *ratings, strict=True):
         score = float(np.mean([score for score in scores if score is not None]))
-        size = np.count_nonzero(played) ** 2 / (1 / played[played > 0]).sum()  # games of equal pairs that tell as much
+        size = np.count_nonzero(played) ** 2 / (1 / played[played > 0]).sum()  # effective number of games
         interval = list(wilson_interval(score, size))
         row = {"name": name, "games": round(played.sum()), "score": score, "ci95": interval}
         rows.append(row | {"elo": rating, "elo_ci95": ends})
@@ -123,7 +123,7 @@ def summarise(names: list[str], matches: list[dict[str, Any]], anchor: str) -> R
 
 
 def format_table(result: Result) -> str:
-    """The players from strongest to weakest: Elo with its interval, score, and the score against each of the others."""
+    """The players from strongest to weakest: Elo and score with intervals, and the score against each other player."""
     players, table = result["players"], result["cross_table"]
     order = sorted(range(len(players)), key=lambda i: -players[i]["elo"])
     rows = [["", "", "Elo", "95%", "score", "95%", *map(str, range(1, len(order) + 1))]]
@@ -138,7 +138,7 @@ def format_table(result: Result) -> str:
 
 
 def _remarks(result: Result) -> list[str]:
-    """Notes for the reader of the ratings."""
+    """Notes below the table: how to read ratings, and what to beware of."""
     notes = [f"\nElo by Bradley-Terry, draws as half wins, {result['anchor']} = 0; scores of the row in per cent."]
     if any(score in (0.0, 1.0) for row in result["cross_table"] for score in row):
         notes.append(

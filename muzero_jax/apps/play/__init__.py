@@ -1,4 +1,4 @@
-"""Playing against a trained agent: a game in progress, its notation, and the protocols of people and of programs."""
+"""Playing against a trained agent: in the terminal, in the browser, in a notebook; and pictures of games."""
 
 from muzero_jax import __version__
 

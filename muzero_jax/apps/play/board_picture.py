@@ -1,7 +1,7 @@
-"""A board as a picture that stands alone: for a notebook, a README, a film and the picture of a search tree.
+"""A board as a self-contained picture: for a notebook, a README, a film and the picture of a search tree.
 
-It is the drawing of the page (`boards`) under a title, with the colours of light pages inside, so that any program
-that reads SVG shows it. Moves that belong to no cell, such as Hex's swap, are a line of text below the board.
+It is the drawing of the web page (`boards`) under a title, with the style sheet's light colours inside, so that any
+program that reads SVG shows it. Moves without a cell, such as Hex's swap, are a line of text below the board.
 """
 
 import re
@@ -28,7 +28,7 @@ from muzero_jax.games.view import CHESS, PIXELS, POINTS, TILES, Cell
 MARGIN, HEADER, FOOTER, GAP, LETTER = 8, 28, 26, 24, 7.2
 """Pixels."""
 MOST_BESIDE = 5
-"""Moves that are named below a board."""
+"""The most moves without a cell that are named below a board."""
 KINDS: dict[str | None, type[Board]] = {
     CHESS: ChessBoard,
     TILES: Tiles,
@@ -40,19 +40,19 @@ STYLE_FILE = Path(__file__).parent / "web" / "board.css"
 
 
 class Picture(NamedTuple):
-    """A drawing; a notebook shows it."""
+    """A drawing, which a notebook shows."""
 
     svg: str
     width: Length
     height: Length
-    ground: str = ""  # the part that is alike in all pictures of a game, in SVG; it lies below `above`
+    ground: str = ""  # SVG of the part that all pictures of a game share; it lies below `above`
     above: str = ""
 
     def _repr_svg_(self) -> str:
         return self.svg
 
     def placed(self, x: Length, y: Length) -> str:
-        """The drawing on white, as a part of another."""
+        """The drawing on white, as a part of another SVG."""
         paper = '<rect width="100%" height="100%" fill="white"/>'
         size = {"x": x, "y": y, "width": self.width, "height": self.height}
         return shapes.element("svg", paper + self.ground + self.above, "", **size)
@@ -61,7 +61,7 @@ class Picture(NamedTuple):
 def board_of(
     position: Position, notation: Notation, notes: Overlay = overlay.NOTHING, seat: int | None = None
 ) -> Board:
-    """The board that the game's view names; arguments as `Board`."""
+    """The kind of board that the game's view names; arguments as in `Board`."""
     view = position.game.view
     kind = KINDS.get(view.page, HexBoard if view.leans else Board)
     return kind(position, notation, notes, seat)
@@ -75,7 +75,7 @@ def draw(
     values: Sequence[float] | np.ndarray | None = None,
     title: str = "",
 ) -> Picture:
-    """The board, with a `policy` [A] or `values` [A] over its cells; a value that is not finite is left out."""
+    """The board, with a `policy` [A] or `values` [A] over its cells; values that are not finite are left out."""
     notes = overlay.of_values(values) if values is not None else overlay.NOTHING
     board = board_of(position, notation, notes if policy is None else overlay.of_shares(policy))
     beside, (left, top, right, bottom) = _beside(board), board.bounds
@@ -106,14 +106,14 @@ def place_of(board: Board, cell: Cell) -> dict[str, Length]:
 
 
 def _beside(board: Board) -> str:
-    """The moves that have a number and no cell, those with the largest numbers; of moves that are alike the first."""
+    """The line of text for moves without a cell: those with the largest numbers, each group of equal moves once."""
     notes, same = board.overlay.notes, board.position.game.same_as
     shown = sorted((a for a in board.loose() if a not in same), key=lambda action: -notes[action].number)
     return ", ".join(f"{board.write(action)} {notes[action].text}" for action in sorted(shown[:MOST_BESIDE]))
 
 
 def side_by_side(*pictures: Picture) -> Picture:
-    """Pictures in a row, as one."""
+    """Pictures next to each other, as one."""
     left, parts = 0.0, []
     for picture in pictures:
         parts.append(picture.placed(left, 0))
@@ -122,7 +122,7 @@ def side_by_side(*pictures: Picture) -> Picture:
 
 
 def framed(above: str, width: Length, height: Length, ground: str = "", style: str = "") -> Picture:
-    """A picture of this size, on white, of what `above` draws in SVG over `ground`."""
+    """A picture on white of the SVG `above`, drawn over `ground`."""
     paper = '<rect width="100%" height="100%" fill="white"/>'
     content = f"\n<style>{light_style()}{style}</style>\n{paper}\n{ground}\n{above}\n"
     head = (
@@ -134,7 +134,7 @@ def framed(above: str, width: Length, height: Length, ground: str = "", style: s
 
 
 def light_style() -> str:
-    """The style sheet with the light colours in place of their names, which not every reader of SVG knows."""
+    """The style sheet with light colours instead of CSS variables, which not every SVG reader supports."""
     colours, _, rest = STYLE_FILE.read_text(encoding="utf-8").partition("@media")
     named = dict(re.findall(r"(--[\w-]+): (#\w+)", colours))
     return re.sub(r"var\((--[\w-]+)\)", lambda found: named[found[1]], rest[rest.index(".board") :])

@@ -1,8 +1,8 @@
-"""A board as SVG, the one drawing that the page, a notebook, a film and the picture of a tree show.
+"""A board as SVG: the drawing in the web page, notebooks, films and pictures of trees.
 
-A board has three layers. The ground is what no move changes, so that a film draws it once. Above it lie the stones,
-the last move and what an overlay says. On top are the cells that a person clicks, which alone know their names, what
-they hold and the move that they play: the page needs them and pictures do not. Colours are classes (web/board.css).
+A board has three layers. The ground does not change in a game, so that a film draws it once. Above it lie the stones,
+the last move and the overlay. On top are the cells that a person clicks, with their names, contents and moves; only the
+page needs them. Colours are classes (web/board.css).
 """
 
 from collections.abc import Iterator
@@ -23,17 +23,17 @@ from muzero_jax.games.view import CHESS, COLUMNS, EMPTY, FIRST, POINTS, SECOND, 
 
 STRONGEST_ARROWS = 4
 Ends = tuple[Cell, Cell]
-"""Where a move of two clicks begins and ends."""
+"""The cells where a move of two clicks begins and ends."""
 
 
 def action_cells(page: str | None, shape: tuple[int, int], location: Int[np.ndarray, " A"]) -> Int[np.ndarray, " A"]:
-    """The cell of the drawn board in which each action lies, row by row; -1 for none or where nobody said.
+    """The cell of the drawn board (row * width + column) that each action touches; -1 for none or unknown.
 
-    Actions that are fewer than the cells, and merely numbered from the first cell on, may mean anything, unless they
-    are the columns of a board of columns.
+    If a game has fewer actions than cells and only the default locations, its actions may mean anything, so they get
+    -1, unless they are the columns of a board of columns.
 
     Args:
-      location: what the layout says (`Board.action_location`).
+      location: of the game's layout (`Board.action_location`).
     """
     num_actions = len(location)
     is_fit = num_actions == shape[1] if page == COLUMNS else num_actions >= shape[0] * shape[1]
@@ -45,8 +45,8 @@ class Look(NamedTuple):
     """How a kind of board draws its cells."""
 
     radius: float = 0.36  # of a stone
-    last: float = 0.44  # of the circle around the last move
-    has_discs: bool = False  # whether marks are discs, as stones are, or else fill the cell
+    last: float = 0.44  # radius of the mark of the last move
+    has_discs: bool = False  # whether marks are discs instead of filling the cell
 
 
 LOOKS = {"go": Look(0.46, 0.2, True), "othello": Look(0.41, 0.2, True), COLUMNS: Look(0.42, 0.2, True)}
@@ -57,7 +57,7 @@ class Board:
     """A position on a board of squares.
 
     Args:
-      seat: the side that a person plays, whose own side is below; None: the first player is below.
+      seat: the side that a person plays, drawn at the bottom; None: the first player is at the bottom.
     """
 
     cell_size = 46
@@ -79,7 +79,7 @@ class Board:
 
     @property
     def kind(self) -> str:
-        """The class of the whole drawing."""
+        """The CSS class of the whole drawing."""
         return self.page or "plain"
 
     # --- where things lie ---------------------------------------------------------------------------------------------
@@ -92,7 +92,7 @@ class Board:
 
     @property
     def captions(self) -> list[str]:
-        """Lines below the board: what both hold, and the view's own, such as dice."""
+        """Lines of text below the board: what both sides hold, and the view's caption."""
         return captions(self.position)
 
     @cached_property
@@ -110,11 +110,11 @@ class Board:
         return column, row
 
     def outline(self, cell: Cell, inset: Length = 0.0) -> str:
-        """The path around a cell, or around what lies `inset` within it."""
+        """The path around a cell, made smaller by `inset` on each side."""
         return shapes.outline(shapes.square(self.centre(cell), inset))
 
     def name(self, cell: Cell) -> str:
-        """A cell as the labels have it, else by its numbers."""
+        """The name of a cell by the board's labels, else by row and column numbers."""
         columns, rows = self.notation.columns, self.notation.rows
         return columns[cell[1]] + rows[cell[0]] if columns and rows else f"row {cell[0] + 1}, column {cell[1] + 1}"
 
@@ -125,7 +125,7 @@ class Board:
         return self.notation.write(self.position.state, action)
 
     def cell_of(self, action: int) -> Cell | None:
-        """The cell that a move touches; in a column the lowest free one, where the stone will lie."""
+        """The cell that a move touches; on a board of columns, the lowest free cell of the column."""
         if self.location[action] < 0:
             return None
         row, column = divmod(int(self.location[action]), self.width)
@@ -135,17 +135,17 @@ class Board:
         return (free[-1], column) if free else None
 
     def ends(self, action: int) -> Ends | None:
-        """Where a move of two clicks begins and ends; None for any other."""
+        """The cells where a move of two clicks begins and ends; None for other moves."""
         return None
 
     def paths(self) -> dict[str, tuple[str, str]]:
-        """The legal moves of two clicks, by the names of the cells that they lead from and to."""
+        """The legal moves of two clicks: text -> names of their first and last cell."""
         found = {action: self.ends(action) for action in self.position.legal_actions()}
         return {self.write(action): (self.name(ends[0]), self.name(ends[1])) for action, ends in found.items() if ends}
 
     @cached_property
     def clicked(self) -> dict[Cell, int]:
-        """The action that one click on a cell plays, legal or not: the only one there, or in its column."""
+        """The action that one click plays, legal or not: the only one in that cell or column."""
         if self.page in (CHESS, POINTS):
             return {}
         num_places = self.width if self.page == COLUMNS else self.height * self.width
@@ -154,23 +154,23 @@ class Board:
             actions.setdefault(int(self.location[action]) % num_places, []).append(action)
         found = {cell: actions.get((cell[0] * self.width + cell[1]) % num_places, []) for cell in self.every}
         single = {cell: these[0] for cell, these in found.items() if len(these) == 1}
-        # A board of the game's own may have moves that merely happen to lie in its cells.
+        # Without a known page, only moves that are written like the cell are surely meant by a click.
         return {cell: a for cell, a in single.items() if self.page or self.write(a) == self.name(cell)}
 
     @property
     def num_clicks(self) -> int:
-        """How many clicks on the board play a move; 0 where only buttons and keys do."""
+        """How many clicks on the board play a move; 0 if only buttons and keys play moves."""
         return 2 if self.page in (CHESS, POINTS) else 1 if self.clicked else 0
 
     def loose(self) -> list[int]:
-        """The actions of the overlay that have no place on the board."""
+        """The actions in the overlay that touch no cell of the board."""
         return [action for action in self.overlay.notes if self.cell_of(action) is None and not self.ends(action)]
 
     # --- what is drawn ------------------------------------------------------------------------------------------------
 
     def ground(self) -> str:
         """The board without its stones, and its labels."""
-        size = min(0.42, 0.2 + 0.02 * self.width)  # on a large board cells are small, and letters not
+        size = min(0.42, 0.2 + 0.02 * self.width)  # relative to a cell, so larger on large boards
         places = [(text, self.above_column(column)) for column, text in enumerate(self.notation.columns)]
         rows = self.notation.rows if self.page != COLUMNS else []
         places += [(text, self.before_row(row)) for row, text in enumerate(rows)]
@@ -186,14 +186,14 @@ class Board:
         return -0.8, self.centre((row, 0))[1]
 
     def grounds(self) -> list[str]:
-        """The cells; the rack of a board of columns with its holes; or the lines of a board of Go."""
+        """The cells; or the rack of Connect Four with its holes; or the lines of a Go board."""
         if self.page == COLUMNS:
             rack = shapes.box(-0.5, -0.5, self.width, self.height, "ground", 0.1)
             return [rack, *(self.circle("hole", cell, 0.42) for cell in self.every)]
         return self._lines() if self.page == "go" else [shapes.path("ground", "".join(map(self.outline, self.every)))]
 
     def _lines(self) -> list[str]:
-        """The lines of a board of Go, and its star points."""
+        """The lines and star points of a Go board."""
         last = self.width - 1
         near = 3 if last > 12 else 2
         stars = [near, last / 2, last - near] if last > 12 else [near, last - near]
@@ -205,7 +205,7 @@ class Board:
         return [wood, shapes.path("grid", lines), *(shapes.circle(at, 0.08, "star") for at in points)]
 
     def above(self) -> str:
-        """What a move changes, and what the overlay says."""
+        """Stones, marks of the last move and of the win, and the overlay."""
         notes, arrows, choice = self.noted()
         won = self.position.winning_cells
         patches = [self.patch("won", cell) for cell in won]
@@ -222,20 +222,20 @@ class Board:
         return "".join([*under, *pieces, *over, *arrows, *self.captioned()])
 
     def captioned(self) -> Iterator[str]:
-        """The lines below the board, as large as there is room for."""
+        """The captions below the board, as large as their length allows."""
         left, _, right, bottom = self.bounds
         for row, line in enumerate(reversed(self.captions)):
             size = min(0.42, (right - left) / (0.56 * max(1, len(line))))
             yield shapes.text(line, ((left + right) / 2, bottom - (row + 0.4) * 0.7), "caption", size)
 
     def noted(self) -> tuple[dict[Cell, Note], list[str], Cell | None]:
-        """The overlay's notes by the cells that they stand in, its arrows, and the cell of the agent's move."""
+        """(the overlay's notes by cell, its arrows, the cell of the agent's move)."""
         placed = {self.cell_of(action): note for action, note in self.overlay.notes.items()}
         notes = {cell: note for cell, note in placed.items() if cell is not None}
         return notes, [], None if self.overlay.choice is None else self.cell_of(self.overlay.choice)
 
     def strongest(self) -> dict[int, tuple[Note, Ends]]:
-        """The moves of two clicks that are worth an arrow, the agent's own among them."""
+        """The moves of two clicks that get an arrow: those with the largest numbers, and the agent's own."""
         notes, choice = dict(self.overlay.notes), self.overlay.choice
         if choice is not None:
             notes.setdefault(choice, Note("", 0.0, "share", -1.0))
@@ -244,15 +244,15 @@ class Board:
         return {a: (notes[a], ends[a]) for i, a in enumerate(order) if i < STRONGEST_ARROWS or a == choice}
 
     def arrow(self, action: int, note: Note, start: Point, end: Point) -> str:
-        """The arrow of a move: the larger its number, the thicker."""
+        """The arrow of a move; a larger number makes it thicker."""
         strength = {"share": note.strength, "good": (1 + note.strength) / 2, "bad": (1 - note.strength) / 2}
         return shapes.arrow(start, end, strength[note.kind], "of-choice" if action == self.overlay.choice else "")
 
     def last_cells(self) -> list[Cell]:
-        """Where the last move went."""
+        """The cells of the last move."""
         if not self.position.plies or self.position.plies[-1].action == RESIGN:
             return []
-        if self.position.swapped:  # the mirrored stone, alone on the board
+        if self.position.swapped:  # the mirrored stone, the only one on the board
             return [cell for cell in self.every if self.squares[cell[0]][cell[1]] != EMPTY]
         action, before = self.position.plies[-1].action, type(self)(self.position.undo(), self.notation)
         cell = before.cell_of(action) if self.page or self.view.marks_last else None
@@ -263,7 +263,7 @@ class Board:
         return self.circle("last", cell, self.look.last)
 
     def patch(self, class_: str, cell: Cell, opacity: float | None = None) -> str:
-        """What marks a whole cell, or the disc in it; the cells that won are filled to their edges."""
+        """A mark that fills a cell or is a disc in it; winning cells are filled to their edges."""
         if self.look.has_discs:
             return self.circle(class_, cell, 0.42, opacity)
         return shapes.path(class_, self.outline(cell, 0.0 if class_ == "won" else 0.06), fill_opacity=opacity)
@@ -273,11 +273,11 @@ class Board:
         return shapes.circle(self.centre(cell), radius, class_, opacity)
 
     def is_letter(self, text: str) -> bool:
-        """Whether a cell holds letters, instead of a stone or several, or nothing."""
+        """Whether a cell holds letters, not stones and not nothing."""
         return text != EMPTY and not set(text) <= {FIRST, SECOND}
 
     def piece(self, at: Point, text: str) -> str:
-        """What a cell holds."""
+        """The drawing of a cell's content."""
         if self.is_letter(text):
             return shapes.text(text, at, "letter", min(0.5, 1.15 / len(text)))
         if self.page == "tic_tac_toe" and self.view.colours == (FIRST, SECOND):
@@ -302,7 +302,7 @@ class Board:
     # --- what is clicked and said -------------------------------------------------------------------------------------
 
     def cells(self) -> Iterator[str]:
-        """The cells, each with its place, its name, what it holds, and the move that a click on it plays."""
+        """The clickable cells, each with its place, name and content, and the move that a click on it plays."""
         notes, _, choice = self.noted()
         lasts, won = self.last_cells(), self.position.winning_cells
         for cell in self.every:
@@ -320,7 +320,7 @@ class Board:
             yield self.cell(cell, self.outline(cell), label, move, f"{move or name}: {note}" if note else None)
 
     def cell(self, cell: Cell, outline: str, label: str, move: str | None, tip: str | None) -> str:
-        """One cell, which JavaScript finds by its row and column as they are drawn, or by its name."""
+        """One clickable cell; JavaScript finds it by its row and column as drawn, or by its name."""
         row, column = map(str, self.drawn(cell))
         acts = {"role": "button", "tabindex": "-1"} if self.num_clicks else {"role": "img"}
         data = {
@@ -333,7 +333,7 @@ class Board:
         return shapes.path("cell", outline, **data, **acts, aria_label=label)
 
     def holds(self, text: str) -> str:
-        """What a cell holds, in words."""
+        """The content of a cell in words."""
         if self.is_letter(text):
             return text
         if text == EMPTY:
@@ -342,7 +342,7 @@ class Board:
 
 
 def svg(board: Board) -> str:
-    """The drawing as one element with its cells, as large as its place allows."""
+    """The drawing with its clickable cells as one SVG element that fills its place."""
     left, top, right, bottom = board.bounds
     parts = board.ground() + board.above() + "".join(board.cells())
     frame = " ".join(map(shapes.length, (left, top, right - left, bottom - top)))

@@ -1,4 +1,4 @@
-"""The board of chess: its pieces, arrows for moves, and a move by two clicks."""
+"""The board of chess: pieces, arrows for moves, and moves by two clicks."""
 
 from muzero_jax.apps.play import shapes
 from muzero_jax.apps.play.boards import Board, Ends
@@ -18,27 +18,27 @@ SHAPES = {
     "k": "M21 3h3v3h3.5v3H24v4h-3V9h-3.5V6H21zM22.5 20c-3-9 4-9 0 0 4-8 16-6 15 2-.6 5-5 7-5.5 11h-19"
     "c-.5-4-4.9-6-5.5-11-1-8 11-10 15-2zM11.5 39c0-3 1-4.5 3-6h16c2 1.5 3 3 3 6z",
 }
-"""Silhouettes in a box of 45, drawn for this project."""
+"""SVG paths of the pieces in a box of 45 x 45, drawn for this project."""
 
 
 NAMES = {"p": "pawn", "r": "rook", "n": "knight", "b": "bishop", "q": "queen", "k": "king"}
 
 
 class ChessBoard(Board):
-    """A position of chess, with the own side of the person below."""
+    """A position of chess, with the person's side at the bottom."""
 
     def drawn(self, cell: Cell) -> Cell:
         return (self.height - 1 - cell[0], self.width - 1 - cell[1]) if self.seat == 1 else cell
 
     def ends(self, action: int) -> Ends | None:
-        """The squares that a move is written by; None where it is written in another way."""
+        """The two squares in a move's text; None if it is not written by two squares."""
         text, columns, rows = self.write(action), self.notation.columns, self.notation.rows
         if not (text[0] in columns and text[1:2] in rows and text[2:3] in columns):
             return None
         return (rows.index(text[1]), columns.index(text[0])), (rows.index(text[3]), columns.index(text[2]))
 
     def cell_of(self, action: int) -> Cell | None:
-        """None, because two clicks name a move."""
+        """None, because a move takes two clicks."""
         return None
 
     def grounds(self) -> list[str]:
@@ -46,10 +46,10 @@ class ChessBoard(Board):
         return [*super().grounds(), shapes.path("odd", "".join(odd))]
 
     def noted(self) -> tuple[dict[Cell, Note], list[str], Cell | None]:
-        """Arrows for the strongest moves and for the agent's own, with their numbers where they end."""
+        """Arrows for the strongest moves and for the agent's own, with their numbers at the tips."""
         arrows, choice = self.strongest(), self.overlay.choice
         drawn = [self.arrow(action, note, *map(self.centre, ends)) for action, (note, ends) in arrows.items()]
-        order = sorted(arrows.items(), key=lambda item: item[0] == choice)  # the agent's own move is written last
+        order = sorted(arrows.items(), key=lambda item: item[0] == choice)  # the agent's last, so it replaces others
         notes = {ends[1]: note._replace(strength=note.strength / 2) for _, (note, ends) in order}
         return notes, drawn, arrows[choice][1][1] if choice in arrows else None
 
@@ -60,7 +60,7 @@ class ChessBoard(Board):
         return text.lower() not in NAMES and super().is_letter(text)
 
     def piece(self, at: Point, text: str) -> str:
-        """A piece; white's have capital letters."""
+        """A piece; capital letters are white's."""
         if text.lower() not in NAMES:
             return super().piece(at, text)
         place = f"translate({shapes.length(at[0] - 0.46)} {shapes.length(at[1] - 0.48)}) scale({0.0206 * UNIT:g})"

@@ -1,7 +1,7 @@
-"""A board as lines of text: for GTP's `showboard` plain, for the terminal with a style for each kind of piece.
+"""A board as lines of text: plain for GTP's `showboard`, with styles for the terminal.
 
-Stones are the initials of their colours (B and W, X and O). In Hex the small letters around the board say whose edge
-it is. A star stands before every cell of the chain or row that won.
+Stones are the initials of their colours (B and W, X and O). In Hex, small letters around the board show whose edge it
+is. A star precedes every cell of the winning chain or row.
 """
 
 from collections.abc import Iterator
@@ -13,19 +13,19 @@ from muzero_jax.games import view
 from muzero_jax.games.notation import Notation
 
 LABEL, EMPTY, FIRST, SECOND = "label", "empty", "first", "second"
-"""Kinds of text: the name of a row or column, a free cell, and what belongs to the first player or to the other."""
+"""Kinds of text: the name of a row or column, an empty cell, something of the first player's or of the second's."""
 LAST, EDGE, WON = "last", "edge", "won"
 """Marks: the stone just played, an edge of the board, the star of a cell that won."""
 
 HALVES = (" ▄", "▀█")
-"""A character by whether its upper and its lower half are lit."""
+"""HALVES[upper pixel is lit][lower pixel is lit]."""
 
 LARGE = 100
-"""Values from here on have no decimals."""
+"""Values from here on are shown without decimals."""
 
 
 class Piece(NamedTuple):
-    """A piece of a line."""
+    """A part of a line, with one style."""
 
     text: str
     kind: str = LABEL
@@ -36,7 +36,7 @@ Line = list[Piece]
 
 
 def draw(position: Position, notation: Notation) -> list[Line]:
-    """The position row by row with its coordinates; Hex leans to the right, as its cells do."""
+    """The position row by row with coordinates; each row of Hex is indented more than the one above."""
     if position.game.view.page == view.PIXELS:
         return _screen(position.squares)
     lines = list(_rows(position, notation))
@@ -57,7 +57,7 @@ def _screen(squares: view.Squares) -> list[Line]:
 
 
 def captions(position: Position) -> list[str]:
-    """Lines below a board: what both sides hold, and what the game's own `View.caption` says."""
+    """Lines below a board: what both sides hold, and the game's `View.caption`."""
     look = position.game.view
     hands, caption = look.hands(position.state), look.caption(position.state)
     held = ", ".join(f"{name} {hand or '-'}" for name, hand in zip(look.colours, hands, strict=True))
@@ -109,7 +109,7 @@ def _rows(position: Position, notation: Notation) -> Iterator[Line]:
 
 
 def _framed(rows: list[Line], position: Position) -> list[Line]:
-    """The rows between the letters of those who own the edges."""
+    """The rows, framed by the letters of the edges' owners."""
     first, second = (letter.lower() for letter in letters(position))
     indent, width = len(rows[0][0].text), len(rows[0]) // 2
     side = [Piece(" "), Piece(second, SECOND, EDGE)]

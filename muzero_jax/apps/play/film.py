@@ -1,7 +1,7 @@
-"""A game that the agent plays against itself, as one SVG that moves: what search thinks at every move, over the board.
+"""A game that the agent plays against itself, as one animated SVG: the board with the search policy at every move.
 
-A browser, a notebook and a README show it as they show a picture; nothing needs to run. Where a reader asks for less
-motion, and where nothing moves, the last picture stands.
+A browser, a notebook and a README show it like any picture, without scripts. Readers that prefer reduced motion, or do
+not animate SVG, show the last picture.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -16,16 +16,16 @@ from muzero_jax.games.notation import Notation
 from muzero_jax.games.view import PACE, PIXELS
 
 SECONDS, LAST_SECONDS, MOST_SECONDS = 1.4, 4.0, 120.0
-"""How long a position is shown at most, the last one, and all others together."""
+"""The longest time for a position; the time of the last one; the longest time of all others together."""
 MOST_MOVES, MOST_PICTURES = 20_000, 300
 Analyse = Callable[[Position], Analysis]
 
 
 def film(analyse: Analyse, position: Position, notation: Notation, most_pictures: int = MOST_PICTURES) -> Picture:
-    """The game from `position` to its end, `MOST_MOVES` moves at most.
+    """The game from `position` to its end, at most `MOST_MOVES` moves.
 
-    A longer game than `most_pictures` moves is shown at that many of them, as evenly as may be, and its end. On a
-    screen, where moves are fast, its first moves are shown as fast as they are played.
+    Of a game with more than `most_pictures` moves, that many are shown, evenly spaced, and the end. Of an arcade game,
+    the first `most_pictures` moves are shown at the speed of play.
     """
     is_screen = position.game.view.page == PIXELS
     moments = list(islice(_moments(analyse, position), most_pictures if is_screen else MOST_MOVES))
@@ -37,7 +37,7 @@ def film(analyse: Analyse, position: Position, notation: Notation, most_pictures
 
 
 def _moments(analyse: Analyse, position: Position) -> Iterator[tuple[Position, Analysis]]:
-    """Every position that a move is made in, with what the agent thinks of it."""
+    """Every position in which a move is made, with the agent's analysis."""
     while not position.is_over:
         found = analyse(position)
         yield position, found
@@ -55,7 +55,7 @@ def _picture(position: Position, found: Analysis, notation: Notation) -> Picture
 
 
 def animate(pictures: Sequence[Picture], most_seconds: float = SECONDS) -> Picture:
-    """Pictures one after another, again and again, in the room of the largest; what all share is drawn once."""
+    """Pictures one after another in a loop, as large as the largest; a ground that all share is drawn once."""
     seconds = min(most_seconds, MOST_SECONDS / max(1, len(pictures) - 1))
     total = seconds * (len(pictures) - 1) + LAST_SECONDS
     width, height = (max(getattr(picture, side) for picture in pictures) for side in ("width", "height"))

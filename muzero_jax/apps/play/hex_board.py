@@ -1,4 +1,4 @@
-"""The board of Hex, and of any game whose rows lean: hexagons, with the edges that the sides own."""
+"""The board of Hex, and of any game with shifted rows: hexagons, and the edges of both sides."""
 
 from muzero_jax.apps.play import shapes
 from muzero_jax.apps.play.boards import Board
@@ -32,7 +32,7 @@ class HexBoard(Board):
         return [*(self._edges() if self.view.has_edges or self.page == "hex" else []), *super().grounds()]
 
     def _edges(self) -> list[str]:
-        """The edges that both sides join, the first player's above and below, and whose they are."""
+        """The edges that each side must join, with the sides' names; the first player's are above and below."""
         right, bottom = self.width - 1, self.height - 1
         (first, second), (one, other) = self.view.inks, self.view.colours
         left_cells, right_cells = ([(row, column) for row in range(self.height)] for column in (0, right))

@@ -1,8 +1,8 @@
 """A game against an agent in a notebook: click a cell, and the agent answers.
 
-The board is the drawing that the browser's page shows, under clear ipywidgets' buttons, which Jupyter, VS Code and
-Colab show. Without widgets the same object shows a picture, and `game.play("c3")` makes a move. Both ways are one: a
-button calls `click`, which a test may do without a browser.
+The board is the drawing of the web page under transparent ipywidgets buttons, which Jupyter, VS Code and Colab support.
+Without widgets the same object shows a picture, and `game.play("c3")` makes a move. Buttons call `click`, so that tests
+need no browser.
 """
 
 from collections.abc import Callable
@@ -27,14 +27,14 @@ STYLE = """<style>
 
 
 def play_against(agent: Agent | TrainedAgent, *, you: str = "", num_simulations: int | None = None) -> "NotebookGame":
-    """A game against `agent`, to be shown as the last line of a cell.
+    """A game against `agent`; make it the last expression of a notebook cell.
 
     Args:
-      agent: of `muzero_jax.load`, or of `agents.load_agent`.
-      you: your colour, as the game calls it ("black", "X"); by default the one that moves first.
-      num_simulations: the agent's budget a move; by default its own.
+      agent: from `muzero_jax.load`, or from `agents.load_agent`.
+      you: your colour, as the game calls it ("black", "X"); by default the colour that moves first.
+      num_simulations: the agent's budget for a move; by default its usual one.
 
-    Raises ValueError for a colour that the game has not.
+    Raises ValueError for a colour that the game does not have.
     """
     agent = agent.agent if isinstance(agent, TrainedAgent) else agent
     position = new_game(agent.environment)
@@ -57,7 +57,7 @@ class NotebookGame:
         self._answer()
 
     def click(self, action: int) -> None:
-        """Your move, then the agent's; a move that the rules forbid changes nothing but the line below the board."""
+        """Plays your move, then the agent's; an illegal move only changes the line below the board."""
         try:
             self.position = self.position.play(action)
         except IllegalMove as error:
@@ -67,12 +67,12 @@ class NotebookGame:
             self._answer()
 
     def play(self, move: str) -> "NotebookGame":
-        """Your move as text, such as "c3"; ValueError if there is no such move."""
+        """Plays your move, given as text such as "c3"; raises ValueError if there is no such move."""
         self.click(self.notation.read(self.position.state, move.strip()))
         return self
 
     def undo(self) -> "NotebookGame":
-        """Takes your last move back, and what followed it; does nothing where you have made none."""
+        """Takes back your last move and what followed it; does nothing if you have made none."""
         if any(ply.colour == self.you for ply in self.position.plies):
             self.position = self.position.undo(self.you)
             self._answer()
@@ -94,7 +94,7 @@ class NotebookGame:
         return board_picture.draw(self.position, self.notation, title=self.said)
 
     def _answer(self) -> None:
-        """The agent's moves, until it is your turn or the game is over."""
+        """Plays the agent's moves until it is your turn or the game is over."""
         moves, analysis = [], None
         while not self.position.is_over and self.position.colour_to_move != self.you:
             analysis = self.thinker.analyse(self.position)
@@ -121,13 +121,13 @@ class NotebookGame:
         return f"{board}\n{self.said}{typed}"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
-        """The buttons where a notebook has widgets; a picture and text where it has none."""
+        """What a notebook shows: a picture and text, and buttons if it has widgets."""
         bundle: dict[str, Any] = {"text/plain": repr(self), "image/svg+xml": self.picture().svg}
         return bundle if self.panel is None else bundle | self.panel.bundle()
 
 
 class Panel:
-    """The drawing, the buttons that lie over its `cells`, and those of `others`, by action."""
+    """The widgets: the drawing, a button over each of its `cells`, and buttons of `others` by action."""
 
     def __init__(self, widgets: Any, game: NotebookGame, board: Board):
         self._widgets, self._game = widgets, game
@@ -144,11 +144,11 @@ class Panel:
         self.box = widgets.VBox([goal, drawn, self.line, widgets.HBox([*self.others.values(), *below])])
 
     def bundle(self) -> dict[str, Any]:
-        """The widgets' parts that a notebook shows."""
+        """The widgets as a part of a MIME bundle."""
         return {WIDGET: {"version_major": 2, "version_minor": 0, "model_id": self.box.model_id}}
 
     def show(self, game: NotebookGame) -> None:
-        """Shows how the game stands."""
+        """Updates the widgets to the present position."""
         board, legal = board_picture.board_of(game.position, game.notation), set(game.position.legal_actions())
         self.picture.value = board_picture.draw(game.position, game.notation).svg
         for cell, button in self.cells.items():
@@ -172,11 +172,11 @@ class Panel:
 
 
 MOST_OTHERS = 4
-"""Actions beside the cells that get a button of their own."""
+"""The most actions without a cell; a game with more gets no buttons at all."""
 
 
 def _make_panel(game: NotebookGame) -> Panel | None:
-    """The buttons of a game in which clicks play all but a few moves; None for others, and without ipywidgets."""
+    """The buttons of a game in which clicks play all but a few moves; else, or without ipywidgets, None."""
     board = board_picture.board_of(game.position, game.notation)
     clicked, num_actions = set(board.clicked.values()), game.position.environment.num_actions
     try:

@@ -1,4 +1,4 @@
-"""What a search or a network says of moves, as it is written over a board: shares of a policy, or values."""
+"""Numbers that are drawn over a board for moves: shares of a policy, or values."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -11,19 +11,19 @@ from muzero_jax.apps.play.drawing import signed
 from muzero_jax.apps.play.shapes import Point
 
 NOT_SHOWN = 0.005
-"""Smaller shares are left out."""
+"""Shares below this are left out."""
 MOVES_SHOWN, HEIGHT = 150, 0.15
-"""Of the line of values: ten seconds of an arcade game, and its height in terms of its width."""
+"""Of the line of values: the most moves (ten seconds of an arcade game), and height / width."""
 Numbers = Mapping[int, float] | Sequence[float] | np.ndarray
-"""By action."""
+"""Numbers by action."""
 
 
 class Note(NamedTuple):
     """The note on a move."""
 
     text: str
-    strength: float  # from 0 to 1: how strongly its colour shows
-    kind: str  # the colour: of a `share`, or of a `good` or a `bad` value, for the player to move
+    strength: float  # of its colour, from 0 to 1
+    kind: str  # `share`, or a `good` or `bad` value for the player to move
     number: float
 
 
@@ -38,7 +38,7 @@ NOTHING = Overlay()
 
 
 def of_shares(policy: Numbers, choice: int | None = None) -> Overlay:
-    """The shares of a policy, the largest in the strongest colour."""
+    """An overlay of a policy's shares; the largest has the strongest colour."""
     numbers = _finite(policy)
     most = max(numbers.values(), default=1.0)
     notes = {
@@ -50,7 +50,7 @@ def of_shares(policy: Numbers, choice: int | None = None) -> Overlay:
 
 
 def of_values(values: Numbers, choice: int | None = None, largest: float | None = 1.0) -> Overlay:
-    """Values for the player to move; where no `largest` is known, that of these values has the strongest colour."""
+    """An overlay of values for the player to move; without `largest`, the largest value has the strongest colour."""
     numbers = _finite(values)
     most = largest or max(map(abs, numbers.values()), default=0.0) or 1.0
     notes = {
@@ -61,7 +61,7 @@ def of_values(values: Numbers, choice: int | None = None, largest: float | None 
 
 
 def history(values: Mapping[int, float], ply: int) -> str:
-    """The first player's value over the last moves, as a line in SVG over the line of 0; empty for a single value."""
+    """An SVG line of the first player's value over the last moves, with a line at 0; "" for fewer than two values."""
     shown = {at: values[at] for at in sorted(values) if ply - MOVES_SHOWN < at <= ply}
     if len(shown) < 2:
         return ""

@@ -1,8 +1,8 @@
-"""Where an agent plays: on whichever of the accelerator and the CPU searches one position sooner.
+"""Chooses where an agent plays: on the accelerator or on the CPU, whichever searches one position faster.
 
-A search of one position is a long chain of small steps. An accelerator pays for starting each of them and a CPU does
-not, so which is faster depends on the network, the budget and the machine: it is measured, on the agent's own search.
-Arrays are made and programs are traced for `jax.default_device`, as the convolution is.
+A search of one position is a long chain of small steps, and an accelerator has a cost for starting each of them. Which
+device is faster depends on the network, the budget and the machine, so it is measured with the agent's own search.
+Arrays and programs, and with them the kind of convolution, are made for `jax.default_device`.
 """
 
 import statistics
@@ -18,11 +18,11 @@ Device = Any
 """A `jax.Device`."""
 
 TIMED_SECONDS = 0.2
-"""How long each device searches after a first call that compiles; at least three times, so that no slow call counts."""
+"""How long each device is timed after a first call that compiles; at least three calls, because of outliers."""
 
 
 def candidates() -> list[Device]:
-    """The best device that JAX finds; if that is an accelerator, a CPU too, unless JAX has none."""
+    """The best device that JAX finds; if that is an accelerator, also a CPU, if JAX has one."""
     best = jax.devices()[0]
     if best.platform == "cpu":
         return [best]
@@ -38,13 +38,13 @@ def place(
     devices: Sequence[Device],
     say: Callable[[str], None],
 ) -> Player:
-    """Seats a player where its `search` takes least time, and makes that JAX's default device; of equals, the first.
+    """Makes a player on the device where its `search` is fastest, and makes that device JAX's default.
 
-    Nothing is measured, said or changed where there is one device to choose from.
+    With only one device, nothing is measured, said or changed.
 
     Args:
-      seat: makes the player with everything that it holds on a device, which is the default one meanwhile.
-      search: returns when the answer is on the host.
+      seat: makes the player with all its arrays on a device, which is the default device meanwhile.
+      search: one search; returns when the answer is on the host.
     """
     if len(devices) == 1:
         return seat(devices[0])
@@ -61,7 +61,7 @@ def place(
 
 
 def median_seconds(search: Callable[[], object]) -> float:
-    """The median time of a call, as many as TIMED_SECONDS allow."""
+    """The median time of a call, from as many calls as TIMED_SECONDS allow and at least three."""
     search()
     times: list[float] = []
     while len(times) < 3 or sum(times) < TIMED_SECONDS:

@@ -1,7 +1,7 @@
-"""The board of backgammon: two rows of twelve points with the bar between them, the checkers that are home, the dice.
+"""The board of backgammon: two rows of twelve points with the bar between them, the checkers borne off, the dice.
 
-A cell is a point, the bar or the home of one side, in two rows of fourteen; row 1 lies nearer to the viewer. A move is
-written FROM/TO, as the one who makes it counts the points.
+A cell is a point, one side's bar or one side's home, in two rows of fourteen; row 1 is the lower one. A move is written
+FROM/TO, with points numbered from the mover's side.
 """
 
 import re
@@ -20,13 +20,13 @@ COLUMNS, BAR, HOME = 14, 6, 13
 BOTTOM, LONG, MIDDLE = 11.4, 4.7, 5.7
 """The lower edge of the board (the upper one is 0), a point's length, and the line of the dice."""
 MOST_DRAWN, RADIUS = 5, 0.43
-"""Checkers drawn one by one, of which a number stands for more."""
+"""The most checkers that are drawn in a cell (a number stands for more), and their radius."""
 SPOTS = ((4,), (0, 8), (0, 4, 8), (0, 2, 6, 8), (0, 2, 4, 6, 8), (0, 2, 3, 5, 6, 8))
 FROM_TO = re.compile(r"(bar|\d+)/(off|\d+)")
 
 
 class Points(Board):
-    """A position of backgammon; the person's home is below, on the right, and points are numbered as they count."""
+    """A position of backgammon. The person's home is on the lower right, and points have the person's numbers."""
 
     captions = []  # the dice are drawn  # type: ignore
     bounds = (-0.75, -0.85, COLUMNS - 0.2, BOTTOM + 0.85)  # type: ignore
@@ -40,7 +40,7 @@ class Points(Board):
         self.counts = position.colour_to_move if seat is None else seat
 
     def centre(self, cell: Cell, depth: Length = 2) -> Point:
-        """Where a checker lies, the edge being at depth 0."""
+        """The centre of a checker; depth 0 lies at the edge of the board."""
         reach = 0.5 + 2 * RADIUS * depth
         return cell[1], reach if cell[0] == 0 else BOTTOM - reach
 
@@ -50,7 +50,7 @@ class Points(Board):
         return shapes.outline([(left, top), (right, top), (right, low), (left, low)])
 
     def place(self, name: str, side: int) -> Cell:
-        """The cell of a place, "13", "bar" or "off", as `side` counts."""
+        """The cell of a place, "13", "bar" or "off", by the numbers of `side`."""
         near = int(side == self.viewer)
         if name in ("bar", "off"):
             return near, BAR if name == "bar" else HOME
@@ -59,13 +59,13 @@ class Points(Board):
         return int(point <= 12), column + (column >= BAR)
 
     def point(self, cell: Cell, side: int) -> int:
-        """The number of a point as `side` counts."""
+        """The number of a point for `side`."""
         index = cell[1] - (cell[1] > BAR)
         number = 13 + index if cell[0] == 0 else 12 - index
         return number if side == self.viewer else 25 - number
 
     def name(self, cell: Cell) -> str:
-        """A place by the numbers of the one who counts; the far bar and home are the other side's."""
+        """The name of a place by the numbers of `self.counts`; the upper bar and home are the other side's."""
         if cell[1] in (BAR, HOME):
             return ("their " if cell[0] == 0 else "") + ("bar" if cell[1] == BAR else "off")
         return str(self.point(cell, self.counts))
@@ -79,12 +79,12 @@ class Points(Board):
         return abs(count), int(count < 0)
 
     def top(self, cell: Cell, more: int) -> Point:
-        """The middle of the last checker in a cell, or `more` places beyond it; a home's is its middle."""
+        """The centre of the last checker in a cell, or `more` places beyond it; for a home, its middle."""
         depth = 2 if cell[1] == HOME else max(0, min(self.held(cell)[0] - 1 + more, MOST_DRAWN - 1))
         return self.centre(cell, depth)
 
     def cell_of(self, action: int) -> Cell | None:
-        """None, because two clicks name a move."""
+        """None, because a move takes two clicks."""
         return None
 
     def ends(self, action: int) -> Ends | None:
@@ -108,7 +108,7 @@ class Points(Board):
         return shapes.outline([(cell[1] - 0.48, edge), (cell[1], tip), (cell[1] + 0.48, edge)])
 
     def above(self) -> str:
-        """Numbers of the points, checkers, dice, the last turn, and what the overlay says."""
+        """Numbers of the points, checkers, dice, arrows of the last turn, and the overlay."""
         parts = [part for cell in self.every for part in self._stack(cell)]
         parts += [*([] if self.position.is_over else self._dice()), *self._last_turn()]
         for action, (note, (start, end)) in self.strongest().items():
@@ -119,7 +119,7 @@ class Points(Board):
         return "".join(parts)
 
     def _stack(self, cell: Cell) -> Iterator[str]:
-        """A place's number and the checkers on it; those that are home lie on their edges."""
+        """A place's number and its checkers; checkers that were borne off are seen from the side."""
         count, owner = self.held(cell)
         class_ = f"stone {self.view.inks[owner]}"
         if cell[1] == HOME:
@@ -134,7 +134,7 @@ class Points(Board):
             yield shapes.text(str(count), self.top(cell, 0), "count", 0.5)
 
     def _dice(self) -> Iterator[str]:
-        """The mover's dice, on their half; one that is played is pale."""
+        """The mover's dice, on the mover's half; a die that was played is pale."""
         dice, mover = self.checkers.dice, self.position.colour_to_move
         for index, (die, is_left) in enumerate(dice):
             x = (9.5 if mover == self.viewer else 2.5) + 1.1 * (index - (len(dice) - 1) / 2)
@@ -145,7 +145,7 @@ class Points(Board):
             yield shapes.element("g", "".join(parts), class_, role="img", aria_label=said)
 
     def _last_turn(self) -> Iterator[str]:
-        """Arrows for the moves of the last turn, or of this one as far as it goes."""
+        """Arrows for the moves of the last turn, or of the present turn so far."""
         plies, texts = self.position.plies, self.position.texts(self.notation)
         turn = len(list(takewhile(lambda ply: ply.colour == plies[-1].colour, reversed(plies))))
         for text in texts[len(plies) - turn :]:
@@ -153,7 +153,7 @@ class Points(Board):
                 yield shapes.arrow(self.top(ends[0], 1), self.top(ends[1], 0), 0.1, "last-move")
 
     def cells(self) -> Iterator[str]:
-        """The places, and a rim around the checkers that can move."""
+        """The clickable places, with a rim around checkers that can move."""
         notes = {ends[1]: note.text for note, ends in self.strongest().values() if note.text}
         starts = {ends[0] for ends in map(self.ends, self.position.legal_actions()) if ends}
         for cell in self.every:

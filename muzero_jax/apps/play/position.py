@@ -1,9 +1,9 @@
 """A game in progress: what was played, who is to move, what is legal, and how it ended.
 
-Colours are the players': black moves first and stays black. A swap in Hex changes stones, not players: white takes
-black's stone off and gets its mirror image, and black is to move. In chess, black is still the first player here;
-its people call that colour white. `play` for a colour that is not to move builds a position from stones, as
-`games.sides` can. A position never changes: whoever keeps the old one can go back to it.
+BLACK is the first player and WHITE the second, also in chess, where people call the first player white. A swap in Hex
+changes stones, not players: white takes black's stone off and gets its mirror image, and black is to move. `play` for a
+colour that is not to move builds a position from stones, if `games.sides` can do that in this game. Positions are
+immutable, so an earlier one can be kept to go back to.
 """
 
 from typing import NamedTuple
@@ -25,7 +25,7 @@ from muzero_jax.types import Environment, EnvState
 
 BLACK, WHITE = 0, 1
 RESIGN = -1
-"""An entry of `moves` that ended the game without touching the board."""
+"""The `action` of a ply that ended the game by resignation."""
 
 
 class IllegalMove(ValueError):
@@ -38,23 +38,23 @@ class Ply(NamedTuple):
     colour: int
     action: int
     state: EnvState
-    in_turns: bool  # every move so far was made by the side to move
+    in_turns: bool  # whether every move so far was made by the side to move
 
 
 class Position(NamedTuple):
-    """A game from its start, or from any state, to here. `play`, `undo` and their like return another position."""
+    """A game from its start, or from any state, up to here. Methods such as `play` and `undo` return a new position."""
 
     environment: Environment
     game: Game  # how it is drawn, written and scored
     move: Move  # the environment's, compiled once for all positions of a game
     opening: EnvState
-    start: EnvState  # what the first of `plies` was played on
+    start: EnvState  # before the first of `plies`
     players: tuple[int, int]  # pgx's numbers of BLACK and WHITE
     plies: tuple[Ply, ...] = ()
-    dice: int | None = None  # seed of what chance does in this game; None where the rules have none
+    dice: int | None = None  # seed of chance in this game; None if the rules have no chance
 
     def new(self, state: EnvState | None = None, colour: int = BLACK) -> "Position":
-        """A new game, in which chance falls anew; or one that goes on from `state`, with `colour` to move."""
+        """A new game, with another seed of chance; or a game from `state`, with `colour` to move."""
         start = self.opening if state is None else state
         dice = None if self.dice is None else self.dice + 1
         if dice is not None and state is None:
@@ -75,17 +75,17 @@ class Position(NamedTuple):
 
     @property
     def in_turns(self) -> bool:
-        """Whether the sides moved in turns, so that this is a game and not just a position."""
+        """Whether the sides moved in turns; False for a position built from stones."""
         return not self.plies or self.plies[-1].in_turns
 
     @property
     def colour_to_move(self) -> int:
-        """BLACK or WHITE, also after the end."""
+        """BLACK or WHITE, also after the game's end."""
         return self.players.index(int(self.state.current_player))
 
     @property
     def is_over(self) -> bool:
-        """Whether the game has ended. pgx calls every action legal then, so this and not the mask decides."""
+        """Whether the game has ended. The mask cannot tell, because pgx then marks every action as legal."""
         return bool(self.state.terminated)
 
     @property
@@ -98,7 +98,7 @@ class Position(NamedTuple):
 
     @property
     def total(self) -> float:
-        """The sum of the rewards so far, of whoever moved."""
+        """The sum of the rewards so far, each for the player who moved."""
         return float(sum(np.asarray(ply.state.rewards)[self.players[ply.colour]] for ply in self.plies))
 
     @property
@@ -108,7 +108,7 @@ class Position(NamedTuple):
 
     @property
     def winning_cells(self) -> list[Cell]:
-        """The chain or rows that decided the game; empty while it goes on, after resignation, and in most games."""
+        """The cells of the winning chain or rows; empty before the end, after resignation, and in most games."""
         is_played_out = self.is_over and self.winner is not None and not self._is_resigned
         return self.game.winning_cells(self.squares) if is_played_out else []
 
@@ -119,7 +119,7 @@ class Position(NamedTuple):
 
     @property
     def result(self) -> str | None:
-        """How the game ended, in words: `white wins by 7.5`; None while it goes on."""
+        """The result in words, `white wins by 7.5`; None before the end."""
         if not self.is_over:
             return None
         if self.environment.num_players == 1:
@@ -131,18 +131,18 @@ class Position(NamedTuple):
         return f"{self.game.view.colours[self.winner]} wins{how}"
 
     def texts(self, notation: Notation) -> list[str]:
-        """The moves so far; a move's text belongs to the position before it."""
+        """The moves so far as text."""
         before = (self.start, *(ply.state for ply in self.plies))
         return [notation.write(state, ply.action) for state, ply in zip(before, self.plies, strict=False)]
 
     def seen_by(self, colour: int | None = None) -> EnvState:
-        """The position with `colour` to move, by default as it is; raises IllegalMove if there is none."""
+        """The state with `colour` (by default the side to move) to move; raises IllegalMove if there is none."""
         if self.is_over:
             raise IllegalMove("the game is over")
         return self._ready(self.colour_to_move if colour is None else colour)
 
     def legal_action_mask(self, colour: int | None = None) -> Bool[np.ndarray, " A"]:
-        """The legal moves of `colour` (by default the side to move); nothing once the game is over."""
+        """The legal moves of `colour` (by default the side to move); all False once the game is over."""
         if self.is_over:
             return np.zeros(self.environment.num_actions, bool)
         return np.asarray(self.seen_by(colour).legal_action_mask)
@@ -152,7 +152,7 @@ class Position(NamedTuple):
         return [int(action) for action in self.legal_action_mask(colour).nonzero()[0]]
 
     def play(self, action: int, colour: int | None = None) -> "Position":
-        """The position after a move of `colour` (by default the side to move); IllegalMove says why there is none."""
+        """The position after a move of `colour` (by default the side to move); raises IllegalMove."""
         colour = self.colour_to_move if colour is None else colour
         before = self._ready(colour)
         if not 0 <= action < self.environment.num_actions or not before.legal_action_mask[action]:
@@ -166,7 +166,7 @@ class Position(NamedTuple):
         return self._replace(plies=(*self.plies, Ply(colour, action, state, in_turns)))
 
     def resign(self, colour: int) -> "Position":
-        """The game's end in favour of the other side; raises IllegalMove if it is over."""
+        """The position after `colour` resigns; raises IllegalMove if the game is over."""
         if self.is_over:
             raise IllegalMove("the game is over")
         rewards = jnp.ones(2).at[self.players[colour]].set(-1.0)
@@ -181,14 +181,14 @@ class Position(NamedTuple):
         raise ValueError("there is nothing to take back")
 
     def repeats(self, action: int, colour: int | None = None) -> bool:
-        """Whether a legal move loses the game by repeating an earlier position, as in Go."""
+        """Whether a legal move would lose the game by repeating an earlier position, as in Go."""
         if self.game.repeats is None:
             return False
         return self.game.repeats(self.move(self.seen_by(colour), jnp.int32(action)).state)
 
     @property
     def _key(self) -> Array | None:
-        """The key of the next move, which depends on the moves' number alone: taking back throws no other dice."""
+        """The key of the next move: by seed and move number only, so that taking back does not change the dice."""
         return None if self.dice is None else jax.random.fold_in(jax.random.key(self.dice), len(self.plies))
 
     @property
@@ -196,7 +196,7 @@ class Position(NamedTuple):
         return bool(self.plies) and self.plies[-1].action == RESIGN
 
     def _ready(self, colour: int) -> EnvState:
-        """The state from which `colour` can move: this one if it is to move, else one built for it."""
+        """The state from which `colour` can move: the present one, or one made by `games.sides`."""
         state, sides = self.state, self.game.sides
         if self.is_over and self.in_turns:
             raise IllegalMove("the game is over")
@@ -209,7 +209,7 @@ class Position(NamedTuple):
     def score(self, komi: float | None = None) -> str:
         """The result as GTP writes it: `B+3.5`, `W+` (no margin in this game), `B+R` (resigned), `0` (a draw).
 
-        Raises ValueError where there is none yet; Go has a score at any time. By default the komi is the game's.
+        Raises ValueError if there is none yet; Go has a score at any time. The default komi is the game's.
         """
         if self._is_resigned:
             return f"{'BW'[1 - self.plies[-1].colour]}+R"
@@ -218,14 +218,14 @@ class Position(NamedTuple):
 
 
 def new_game(environment: Environment, seed: int = 0) -> Position:
-    """The opening of a game, with the seed of what chance does; ValueError for a game that is not for two players."""
+    """The opening of a two-player game; `seed` is for chance. Raises ValueError for other games."""
     check_for_two(environment, "play needs")
     return opening_of(environment, seed)
 
 
 def opening_of(environment: Environment, seed: int = 0) -> Position:
     """The opening of any game; `seed` as in `new_game`."""
-    opening = jax.jit(environment.init)(jax.random.key(0))  # step by step it took six times as long
+    opening = jax.jit(environment.init)(jax.random.key(0))  # without jit it takes six times as long
     game = game_of(environment)
     dice = seed if needs_key(environment) else None
     first = Position(environment, game, jax.jit(environment.move), opening, opening, (BLACK, WHITE), dice=dice)

@@ -1,4 +1,4 @@
-"""A screen of pixels, as of an arcade game; what was lit in the frames just before fades, as on a tube."""
+"""The screen of an arcade game; pixels that were lit shortly before fade."""
 
 from collections.abc import Iterator
 from itertools import groupby
@@ -25,7 +25,7 @@ class Screen(Board):
         return shapes.box(left, top, right - left, bottom - top, "screen", 1.0)
 
     def above(self) -> str:
-        """What is lit: neighbours in a row are one bar."""
+        """The lit pixels; neighbours in a row are drawn as one bar."""
         return "".join(shapes.path(class_, "".join(self._bars(sign))) for sign, class_ in CLASSES.items())
 
     def _bars(self, sign: str) -> Iterator[str]:

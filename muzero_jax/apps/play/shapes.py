@@ -1,19 +1,19 @@
-"""Shapes in SVG, of which boards are made. Lengths are in cells; a colour is a class of web/board.css."""
+"""Basic SVG shapes for boards. Lengths are in cells; colours are classes of web/board.css."""
 
 from html import escape
 from math import cos, hypot, pi, sin, sqrt
 
 UNIT = 40
-"""SVG's units in a cell."""
+"""SVG units per cell."""
 ROW = sqrt(3) / 2
-"""The distance of two rows of hexagons."""
+"""The distance between two rows of hexagons, in cells."""
 
 Length = int | float
 Point = tuple[Length, Length]
 
 
 def element(name: str, content: str = "", class_: str = "", **attributes: str | Length | None) -> str:
-    """One element; `font_size` is written font-size, and what is None or empty is left out."""
+    """One SVG element; `font_size` is written font-size, and attributes that are None are left out."""
     given = {"class": class_ or None} | {key.replace("_", "-"): value for key, value in attributes.items()}
     written = "".join(f' {key}="{escape(_number(value))}"' for key, value in given.items() if value is not None)
     return f"<{name}{written}>{content}</{name}>" if content else f"<{name}{written}/>"
@@ -24,12 +24,12 @@ def _number(value: str | Length) -> str:
 
 
 def length(cells: Length) -> str:
-    """A length as it is written."""
+    """A length in SVG units, as text."""
     return _number(cells * UNIT)
 
 
 def text(content: str, at: Point, class_: str, size: Length) -> str:
-    """A text around a point."""
+    """A text centred on a point."""
     x, y = map(length, at)
     return element("text", escape(content), class_, x=x, y=y, dy=".35em", font_size=length(size))
 
@@ -57,7 +57,7 @@ def outline(points: list[Point], end: str = "z") -> str:
 
 
 def square(at: Point, inset: Length = 0.0) -> list[Point]:
-    """The corners of a square cell, or of what lies `inset` within it."""
+    """The corners of a square cell, made smaller by `inset` on each side."""
     half = 0.5 - inset
     return [(at[0] + x * half, at[1] + y * half) for x, y in ((-1, -1), (1, -1), (1, 1), (-1, 1))]
 
@@ -70,7 +70,7 @@ def hexagon(at: Point, inset: Length = 0.0) -> list[Point]:
 
 
 def arrow(start: Point, end: Point, strength: Length, class_: str = "") -> str:
-    """An arrow, the stronger the thicker; one with a class of its own stands out."""
+    """An arrow whose width grows with `strength`; one with a class is drawn opaque."""
     (x, y), (u, v) = start, end
     whole = hypot(u - x, v - y) or 1.0
     a, b = (u - x) / whole, (v - y) / whole

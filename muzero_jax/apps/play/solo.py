@@ -1,7 +1,7 @@
-"""A single-player game in the terminal: a person plays and may ask the agent for a hint, or watches it play.
+"""A single-player game in the terminal: a person plays and may ask the agent for hints, or watches it play.
 
-What chance does comes from the position's own seed and the number of moves, so a move that is taken back and played
-again has the same answer.
+Chance depends only on the position's seed and the number of moves, so a move that is taken back and played again has
+the same outcome.
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ NOT_HERE = ("side", "resign")
 
 
 class SoloGame(TerminalGame):
-    """One person, one terminal, and nobody to play against."""
+    """A single-player game of one person in the terminal."""
 
     help_text = SOLO_HELP
 
@@ -44,7 +44,7 @@ class SoloGame(TerminalGame):
             self._watch(int(count or WATCHED))
 
     def _watch(self, num_moves: int) -> None:
-        """The agent's moves, in one line, then the board."""
+        """Plays the agent's moves, prints them in one line, then shows the board."""
         moves = []
         while len(moves) < num_moves and not self.position.is_over:
             action = self._analyse().action

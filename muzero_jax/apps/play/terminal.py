@@ -1,6 +1,6 @@
-"""A game against the agent in the terminal: a coloured board, moves in the game's notation, a few words of command.
+"""A game against the agent in the terminal: a coloured board, moves in the game's notation, a few commands.
 
-It reads any stream of lines, so a pipe or a test plays as a person does; rich leaves colours out where they'd be noise.
+It reads any stream of lines, so that a pipe or a test can play; rich leaves out colours if the output is no terminal.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -23,7 +23,7 @@ INKS = {
     "yellow": "bold yellow",
     "blue": "bold bright_blue",
 }
-"""How a side's letters look, by its ink; black and white are told apart on any background."""
+"""The style of a side's letters; black and white differ on any background."""
 MARKS = {drawing.LAST: "underline", drawing.EDGE: "not bold", drawing.WON: "not dim bold green"}
 QUIT = ("quit", "exit", "q")
 HELP = """\
@@ -39,11 +39,11 @@ quit       leave (or Ctrl-D)"""
 
 
 class TerminalGame:
-    """One person at one terminal, who plays against the agent.
+    """A game between one person and the agent.
 
     Args:
-      colour: the person's; None asks.
-      seconds: the agent's time for a move; None searches its usual budget.
+      colour: the person's; if None, the person is asked.
+      seconds: the agent's time for a move; if None, it searches its usual budget.
     """
 
     help_text = HELP
@@ -89,7 +89,7 @@ class TerminalGame:
                 self._say(f"{failure}; help lists what I understand")
 
     def _entered(self, lines: Iterable[str]) -> Iterator[str]:
-        """The line that the person types, after a prompt; empty lines are skipped."""
+        """The lines that the person types after each prompt; empty lines are skipped."""
         self.console.print("> ", end="")
         for line in lines:
             if line.strip():
@@ -98,7 +98,7 @@ class TerminalGame:
         self.console.print()
 
     def _ask_colour(self, entered: Iterator[str]) -> bool:
-        """False if the person leaves."""
+        """Asks for the person's side; False if the person quits."""
         question = f"{self.names[BLACK][0]} or {self.names[WHITE][0]}".lower()
         self._say(f"Which side do you play, {self.names[BLACK]} (moves first) or {self.names[WHITE]}? {question}")
         for text in entered:
@@ -116,14 +116,14 @@ class TerminalGame:
             self._go_on()
 
     def _play(self, action: int) -> None:
-        """A move of either side; a swap is said, for it changes what stands on the board."""
+        """Plays a move of either side; a swap is announced, because it changes stones on the board."""
         self.position = self.position.play(action)
         if self.position.swapped:
             first, second = self.names
             self._say(f"{second} swapped: {first}'s stone became {second}'s, mirrored")
 
     def _go_on(self) -> None:
-        """The agent's moves until it is the person's turn, then the board."""
+        """Plays the agent's moves until it is the person's turn, then shows the board."""
         while not self.position.is_over and self.position.colour_to_move != self.colour:
             action = self._analyse().action
             self._say(f"I play {self.notation.write(self.position.state, action)}")
@@ -140,7 +140,7 @@ class TerminalGame:
         self._say_status()
 
     def _say_status(self) -> None:
-        """How the game stands; its end in a frame."""
+        """Prints whose turn it is, or the result in a frame."""
         if not self.position.is_over:
             self._say(self._standing())
             return
@@ -157,7 +157,7 @@ class TerminalGame:
         return Style.parse(style) + Style.parse(MARKS.get(piece.mark, ""))
 
     def _hint(self) -> None:
-        """The move that the agent would play, then the shares of the likeliest moves by search and at first sight."""
+        """Prints the agent's move, then the likeliest moves with their shares by search and by the network."""
         analysis = self._analyse()
         self._say(f"I would play {self.notation.write(self.position.state, analysis.action)}")
         for action in analysis.best(3):
@@ -177,12 +177,12 @@ class TerminalGame:
         )
 
     def _undo(self) -> None:
-        """Back to the person's last turn."""
+        """Goes back to the person's last turn."""
         self.position = self.position.undo(self.colour)
         self._show()
 
     def _change_sides(self) -> None:
-        """The person goes on with the other side."""
+        """The person continues with the other side."""
         assert self.colour is not None
         self.colour = 1 - self.colour
         self._say(f"you play {self.names[self.colour]} now")
@@ -206,7 +206,7 @@ class TerminalGame:
         self._say_usage()
 
     def _say_goal(self) -> None:
-        """The game, its rules in short, and whose edges the letters around the board are."""
+        """Prints the game, its rules in short, and what letters around the board mean."""
         game, (first, second) = self.position.game, drawing.letters(self.position)
         self.console.print(f"{game.title}: {game.goal}" if game.goal else game.title, markup=False, highlight=False)
         if game.view.has_edges:
@@ -225,7 +225,7 @@ class TerminalGame:
 def colour_of(text: str, position: Position) -> int | None:
     """BLACK (the first player) or WHITE for a side's name or its initial; None for anything else.
 
-    Where no name begins with them, `b` or `black` is the first player too, and `w` or `white` the other.
+    In games whose sides have other names, `b` or `black` is also the first player, and `w` or `white` the second.
     """
     names = [name.lower() for name in position.game.view.colours]
     initials = [name[0] for name in names]

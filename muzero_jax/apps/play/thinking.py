@@ -1,9 +1,9 @@
-"""Asking a trained agent about a position: its search at any budget, or as much of it as a time allows.
+"""Asks a trained agent about positions: by a search with a given budget, or with as much as a given time allows.
 
-XLA compiles one program a budget, so a time chooses among powers of two, by what their searches took so far. Compiling
-takes seconds, and never happens on the clock unless no compiled budget is small enough: the budget that a time would
-have allowed is remembered and compiled by `catch_up`, between moves. Search is without noise, hence deterministic;
-a temperature draws from the search policy by the host's own seeded generator.
+XLA compiles one program per budget. A time therefore chooses among powers of two, by the measured times of their
+searches. Compiling takes seconds and is kept off the clock: if the best budget for a time is not compiled, a smaller
+one that is compiled is used, and `catch_up` compiles the better one between moves. Search has no noise, so it is
+deterministic; a temperature samples from the search policy with a seeded generator on the host.
 """
 
 import time
@@ -21,32 +21,32 @@ from muzero_jax.apps.play.position import Position
 from muzero_jax.search.tree import Tree
 from muzero_jax.types import EnvState, Params, SearchFn
 
-FIRST_BUDGET = 16  # measured first when a time is to choose: enough simulations to show their price
+FIRST_BUDGET = 16  # measured first if a time is given; enough simulations to estimate their time
 MOST_SIMULATIONS = 16384
 MOST_COMPILED = 8
-"""Budgets whose searches are kept compiled; a page or a program may ask for any number of them."""
+"""Budgets that are kept compiled; the least recently used one is dropped, because callers may ask for many."""
 
 WHY_ANOTHER = (
-    "The move is the best of those that search tried most. The shares rate all moves, also those it tried less: "
-    "they are what the network learns from."
+    "The agent plays the best of the moves that its search tried most often. The shares rate all moves, also those "
+    "that it tried less often: the network learns from them."
 )
 
 
 class Analysis(NamedTuple):
-    """The agent's analysis of a position, with one colour to move."""
+    """The agent's analysis of a position for the colour to move."""
 
-    action: int  # what it would play
+    action: int  # the agent's move
     policy: Float[np.ndarray, " A"]  # of the search
     value: float  # of the search, in [-most_value, most_value], for the colour to move
     prior: Float[np.ndarray, " A"]  # the network's own policy over legal actions
     prior_value: float  # the network's own value, likewise
     num_simulations: int
     seconds: float
-    tree: Tree | None = None  # of the search, without embeddings, still on the device; None if it keeps none
-    most_value: float = 1.0  # the largest return that the network can say
+    tree: Tree | None = None  # without embeddings, on the device; None if the search keeps no tree
+    most_value: float = 1.0  # the largest return that the network can predict
 
     def best(self, count: int) -> list[int]:
-        """The action to play, then those with the largest shares; `count` at most, none below a thousandth."""
+        """The agent's move, then the moves with the largest shares of at least 0.001; at most `count`."""
         order = [int(a) for a in np.argsort(-self.policy, kind="stable") if self.policy[a] >= 1e-3]
         return [self.action, *(action for action in order if action != self.action)][:count]
 
@@ -55,15 +55,15 @@ class Thinker:
     """An agent that analyses positions of its game.
 
     Args:
-      make_search: budget -> search; one of the user's own may raise for a budget that it has not.
-      head: the network without search, in a search's place.
-      num_simulations: the budget where a call gives neither a budget nor a time.
-      most_simulations: the most that a time may choose; it chooses powers of two.
-      temperature: 0 plays the search's choice; T draws from policy^(1/T), from `seed` on.
+      make_search: budget -> search; a user's own function may raise for budgets that it does not support.
+      head: the network without search, as a `SearchFn`.
+      num_simulations: the budget of calls that give neither a budget nor a time.
+      most_simulations: the largest budget that a time may choose; it chooses powers of two.
+      temperature: 0 plays the search's choice; T samples from policy^(1/T), seeded by `seed`.
     """
 
     most_value = 1.0
-    """The largest return that a game may have; values are clipped to it."""
+    """The largest return that the network can predict; values are clipped to it."""
 
     def __init__(
         self,
@@ -79,9 +79,9 @@ class Thinker:
         self._make_search, self._head, self._params = make_search, head, params
         self.num_simulations, self.most_simulations, self.temperature = num_simulations, most_simulations, temperature
         self._generator = np.random.default_rng(seed)
-        self._compiled: dict[int, Callable] = {}  # by budget, the last used last
+        self._compiled: dict[int, Callable] = {}  # by budget, most recently used last
         self._took: dict[int, float] = {}  # seconds of a search, by budget
-        self._behind: int | None = None  # a budget that a time allowed but that was not compiled
+        self._behind: int | None = None  # a budget for `catch_up` to compile
         self._look = jax.jit(head)
 
     def analyse(
@@ -110,23 +110,23 @@ class Thinker:
 
     @property
     def why(self) -> str:
-        """Why the move that it would play need not have the largest share."""
+        """Explains why the agent's move need not have the largest share."""
         drawn = f"The move is drawn from the shares, at temperature {self.temperature:g}."
         return drawn if self.temperature else WHY_ANOTHER
 
     def search(self, position: Position, num_simulations: int) -> Analysis:
-        """One search for the side to move; its action is the search's own, and nothing is drawn at any temperature."""
+        """One search for the side to move, whose action is the search's own at any temperature."""
         state = position.seen_by()
         return self._search(state, np.asarray(state.legal_action_mask), self.nearest(num_simulations))
 
     def prior(self, position: Position) -> Float[np.ndarray, " A"]:
-        """The network's own policy over the legal actions of the side to move: no search, nothing drawn."""
+        """The network's policy over the legal actions of the side to move, without search."""
         states = jax.tree.map(lambda x: jnp.asarray(x)[None], position.seen_by())
         roots = types.SearchRoots(states.observation, states.legal_action_mask, states)
         return np.asarray(self._look(self._params, jax.random.key(0), roots).policy[0])
 
     def line(self, position: Position, length: int) -> list[int]:
-        """The continuation: what both sides would play from here, each move found by its own search."""
+        """The moves of both sides from here, each found by its own search; at most `length`."""
         actions: list[int] = []
         while len(actions) < length and not position.is_over:
             mask = position.legal_action_mask()
@@ -135,7 +135,7 @@ class Thinker:
         return actions
 
     def prepare(self, position: Position, seconds: float | None = None) -> None:
-        """Compiles what a move of `seconds` (by default the usual budget) will need, and finds out which that is."""
+        """Compiles and times the search that a move of `seconds` (by default the usual budget) will need."""
         state = position.seen_by()
         position.play(int(np.argmax(state.legal_action_mask)))  # compiles the rules
         if seconds is None:
@@ -147,7 +147,7 @@ class Thinker:
             budget = self._affordable(seconds)
 
     def catch_up(self, position: Position) -> None:
-        """Compiles what the last move would have needed; call it when an answer is out. Nothing to do, mostly."""
+        """Compiles the budget that the last move could have used, if any; call it after sending an answer."""
         if self._behind is not None and not position.is_over:
             self._measure(position.seen_by(), self._behind)
             self._behind = None
@@ -169,17 +169,17 @@ class Thinker:
         return budget in self._compiled and budget in self._took
 
     def nearest(self, budget: int) -> int:
-        """The budget, or the usual one where a search of the user's own has no such number of simulations."""
+        """The budget, or the usual one if the user's own search does not support this budget."""
         if budget in self._compiled:
             return budget
         try:
             self._make_search(budget)
-        except Exception:  # whatever somebody's function raises
+        except Exception:  # the user's function may raise anything
             return self.num_simulations
         return budget
 
     def _affordable(self, seconds: float) -> int:
-        """The largest power of two whose search should take at most `seconds`; at least 1, and one that there is."""
+        """The largest supported power of two whose search should take at most `seconds`; at least 1."""
         largest = max(self._took)
         simulations = min(max(0.0, seconds) * largest / self._took[largest], self.most_simulations)
         budget = 1 << max(0, int(simulations).bit_length() - 1)
@@ -222,7 +222,7 @@ class Thinker:
         return jax.jit(think)
 
     def _draw(self, policy: np.ndarray, best: int) -> int:
-        """`best` at temperature 0 (or with no policy to draw from), else a draw from policy^(1/T)."""
+        """`best` at temperature 0 (or if the policy is all 0), else a sample from policy^(1/T)."""
         if not self.temperature or not policy.max() > 0:
             return best
         weights = (policy.astype(np.float64) / policy.max()) ** (1 / self.temperature)
@@ -230,7 +230,7 @@ class Thinker:
 
 
 def make_thinker(agent: Agent, **options) -> Thinker:
-    """The `Thinker` of a loaded run; `options` are Thinker's keyword arguments."""
+    """The `Thinker` of a loaded agent; `options` are Thinker's keyword arguments."""
     thinker = Thinker(agent.with_trees().search, policy_head(agent.model), agent.params, **options)
     bound = agent.model.bound
     thinker.most_value = float("inf") if bound is None else bound

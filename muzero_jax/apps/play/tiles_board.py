@@ -1,4 +1,4 @@
-"""A grid of tiles with numbers on them, which slide, as in 2048."""
+"""The board of 2048 and games like it: a grid of sliding tiles with numbers."""
 
 from muzero_jax.apps.play import shapes
 from muzero_jax.apps.play.boards import Board
@@ -7,12 +7,12 @@ from muzero_jax.apps.play.shapes import Length, Point
 from muzero_jax.games.view import Cell
 
 HIGHEST = 16
-"""Tiles with a colour of their own; larger ones share the last."""
+"""Levels (powers of two) with a colour each; higher ones share the last colour."""
 STEPS = {"left": (-1, 0), "up": (0, -1), "right": (1, 0), "down": (0, 1)}
 
 
 class Tiles(Board):
-    """A position of a game of tiles."""
+    """A position of a game of sliding tiles."""
 
     @property
     def bounds(self) -> tuple[Length, Length, Length, Length]:
@@ -42,5 +42,5 @@ class Tiles(Board):
         return {}, arrows, None
 
     def last_cells(self) -> list[Cell]:
-        """None, because all tiles slide."""
+        """Empty, because all tiles slide."""
         return []

@@ -7,9 +7,9 @@
     found = agent.search(states)  # many states at once: found.action [B], found.policy [B, A], found.value [B]
     state = agent.environment.move(state, agent.act(state)).state
 
-A state alone is enough: who is to move, and what is legal, are in it. The search is the one that plays in the terminal
-and in the browser, so it has no noise and answers the same question alike. Each budget is compiled when it is first
-used, which takes seconds.
+A state says who is to move and what is legal, so nothing else is needed. The search is that of the terminal and the
+browser: it has no noise, and gives the same answer for the same state. Each budget is compiled when it is first used,
+which takes seconds.
 """
 
 import functools
@@ -38,30 +38,30 @@ NUM_LINES, LINE_LENGTH = 5, 8
 
 
 class Line(NamedTuple):
-    """How the game may continue, as the search expects it; the moves are legal, one after the other."""
+    """One continuation that the search expects: legal moves, one after the other."""
 
-    moves: tuple[str, ...]  # 8 at most, in the game's notation; one alone where chance may act next
+    moves: tuple[str, ...]  # at most 8, in the game's notation; only one if chance may act next
     actions: tuple[int, ...]  # the same as numbers
     visits: int  # simulations that began with the first move
     value: float  # of the first move, for the side to move
 
 
 class StateAnalysis(NamedTuple):
-    """An agent's analysis of a state. Values are returns for the side to move: in [-1, 1], unless the run's
-    `network.support_range` is larger.
+    """An agent's analysis of a state. Values are returns for the side to move, in [-1, 1] (or as large as the run's
+    `network.support_range`).
     """
 
-    action: int  # what it would play
+    action: int  # the agent's move
     policy: Float[np.ndarray, " A"]  # of the search
     value: float  # of the search
     prior: Float[np.ndarray, " A"]  # the network's own policy over legal actions
     prior_value: float  # the network's own value
-    lines: tuple[Line, ...]  # of the 5 best moves at most, first that of `action`; empty where the search keeps no tree
+    lines: tuple[Line, ...]  # of the 5 best moves, first that of `action`; empty without a tree
     num_simulations: int
 
 
 class Judgement(NamedTuple):
-    """What a network says of N positions by itself, without a search."""
+    """The network's own outputs for N positions, without search."""
 
     policy: Float[Array, "N A"]  # over all actions, illegal ones included
     value: Float[Array, " N"]  # for the player to move
@@ -69,13 +69,13 @@ class Judgement(NamedTuple):
 
 
 class TrainedAgent:
-    """A trained agent, which judges states of its game.
+    """A trained agent, which analyses states of its game and plays moves.
 
     Attributes:
-      environment: the game, compiled. `environment.init(key)` begins one, `environment.move(state, action)` goes on; a
-        game with chance takes a key as well.
+      environment: the game, compiled. `environment.init(key)` begins a game, `environment.move(state, action)` makes a
+        move; a game with chance also takes a key.
       notation: `notation.write(state, action)` is a move as text, and `notation.read(state, text)` its action.
-      num_simulations: the search budget where a call gives none.
+      num_simulations: the search budget of calls that give none.
       agent: the network, its config and its weights (`muzero_jax.agent.Agent`).
       name, iteration: the path that it was loaded from, and how many iterations of training it has seen.
     """
@@ -87,7 +87,7 @@ class TrainedAgent:
         move = jax.jit(environment.move) if has_key else lambda state, action, key: self._game.move(state, action)
 
         def checked(state: EnvState, action: Any, key: Array | None = None) -> Step:
-            """As positions call it, for a person: raises ValueError for what is not a legal action of this state."""
+            """The compiled `move`, but it raises ValueError for an action that is not legal in this state."""
             if not any(isinstance(value, Tracer) for value in (action, state.legal_action_mask)):
                 self._check_legal(state, action)
             return move(state, jnp.int32(action), key)
@@ -134,7 +134,7 @@ class TrainedAgent:
 
         Returns:
           `action` [B], `policy` [B, A], `value` [B], and `tree`, a `muzero_jax.search.tree.Tree` of all nodes and
-          edges. A row does not depend on the others; it is what `analyse` finds for the state alone, but for rounding.
+          edges. Rows do not depend on each other; each equals what `analyse` finds for its state, except for rounding.
         """
         roots = self.environment.roots(states)
         return self._compiled(self._budget(num_simulations))(self.agent.params, jax.random.key(0), roots)
@@ -183,20 +183,19 @@ def load(
     algorithm: Algorithm | None = None,
     trust_code: bool = False,
 ) -> TrainedAgent:
-    """The agent of a run directory (its newest intact checkpoint), of a version in it (RUN/versions/N), or of a file.
+    """Loads the agent of a run (its newest intact checkpoint), of a version in it (RUN/versions/N), or of a file.
 
-    `agent:hex_5x5` is a trained agent that comes with the package, `agent:PATH.safetensors` one in a file of yours.
+    `agent:hex_5x5` is an included agent, `agent:PATH.safetensors` an agent in a file of yours.
 
     Args:
       run: the run's folder, a version in it, or agent:NAME.
-      num_simulations: its usual search budget; by default the run's evaluation.num_simulations.
-      board_size: the board to play on, if its network fits every board; by default the one that it was trained on.
-      algorithm: the one that a program gave to `muzero_jax.train`; by default the one that the config names.
+      num_simulations: the agent's usual search budget; by default the run's evaluation.num_simulations.
+      board_size: the board to play on, if the network fits every board; by default the size of the training.
+      algorithm: the algorithm that you passed to `muzero_jax.train`; by default the one that the config names.
       trust_code: run the Python files of a game, a network or an algorithm that the run or the agent names; read them
         first. Files that you trained with yourself, and that have not changed since, run without it.
 
-    Raises ValueError in one sentence if there is no such run or agent, or it would run a Python file that you did not
-    train with.
+    Raises ValueError if there is no such run or agent, or if it names a Python file that is not trusted.
     """
     if num_simulations is not None:
         agents.check_budget(num_simulations, "num_simulations")

@@ -1,8 +1,8 @@
-"""A search tree as a picture: one SVG that needs nothing else, in a file, a notebook or a browser, light or dark.
+"""A search tree as a picture: one self-contained SVG for a file, a notebook or a browser, light or dark.
 
-The root stands on the left and moves go to the right, a box for every move. Depth and width are limited because a tree
-of 64 simulations is already more than a page; what was left out is counted in the node's box. The position that was
-searched is drawn beside its root, with the shares that came of it.
+The root is on the left and moves go to the right, with a box for every move. Depth and width are limited, because a
+tree of 64 simulations already exceeds a page; each box says how many of its moves were left out. The searched position
+is drawn next to the root, with the search policy over its cells.
 """
 
 from html import escape
@@ -20,7 +20,7 @@ from muzero_jax.games.notation import Notation
 BOX_WIDTH, BOX_HEIGHT, COLUMN_GAP, ROW_GAP = 160, 40, 54, 10
 MARGIN, HEADER, NARROWEST = 16, 88, 720
 DEPTH, WIDTH = 4, 4
-"""How much of a tree is drawn by default."""
+"""The depth and the moves of a node that are drawn by default."""
 
 STYLE = """
 svg.search-tree { --ground: #ffffff; --box: #f3f4f6; --ink: #1f2933; --faint: #616e7c; --edge: #9aa5b1;
@@ -49,7 +49,7 @@ LEGEND = (
 def picture(
     analysis: Analysis, position: Position, notation: Notation, *, depth: int = DEPTH, width: int = WIDTH
 ) -> Picture:
-    """The tree of an analysis of `position`: `depth` moves deep, `width` moves a node.
+    """The tree of an analysis of `position`: `depth` moves deep, `width` moves at each node.
 
     Raises ValueError if the agent's search keeps no tree.
     """
@@ -65,7 +65,7 @@ def picture(
 
 
 def draw(root: Branch, title: str, board: Picture | None = None) -> Picture:
-    """Draws a tree whose moves have names, to the right of a board."""
+    """Draws a tree whose moves have names (`tree_view.named`), to the right of a board."""
     left = MARGIN + (board.width + MARGIN if board else 0.0)
     tree = _drawn(root, left, float(HEADER), root.visits)
     width = max(tree.right + MARGIN, NARROWEST)
@@ -84,7 +84,7 @@ def draw(root: Branch, title: str, board: Picture | None = None) -> Picture:
 
 
 class _Drawn(NamedTuple):
-    """A branch and all below it."""
+    """The drawing of a branch and all below it."""
 
     parts: list[str]
     y: float  # of the middle of its box
@@ -93,7 +93,7 @@ class _Drawn(NamedTuple):
 
 
 def _drawn(branch: Branch, left: float, top: float, visits: int) -> _Drawn:
-    """A branch whose box begins at `left` and its first row at `top`; edges are as thick as their share of visits."""
+    """Draws a branch: its box begins at `left`, its first row at `top`; edges with more visits are thicker."""
     below, bottom, end = [], top, left + BOX_WIDTH
     for child in branch.children:
         below.append(_drawn(child, end + COLUMN_GAP, bottom, visits))
@@ -127,7 +127,7 @@ def _box(branch: Branch, left: float, y: float) -> list[str]:
         _text("move", "root" if is_root else branch.text, near, y - 3),
         _text("faint far", f"N {branch.visits}", far, y - 3),
     ]
-    if not is_root:  # whose value the title says
+    if not is_root:  # its value is in the title
         sign = "up" if branch.q > 0.005 else "down" if branch.q < -0.005 else "faint"
         value = element("tspan", f"Q {signed(branch.q)}", sign)
         numbers = value + element("tspan", f"P {branch.prior:.0%}", "faint", dx=8)

@@ -1,8 +1,8 @@
-"""A search tree as a person reads it: branches of moves, of which only the busiest are kept.
+"""A search tree for people: branches of moves, of which only the most visited are kept.
 
-The tree of a search is arrays on the device, in the network's own world: below the root a learned model knows no rules,
-so it also imagines moves that nobody may make. Moves are therefore named by playing them in the real game as far as
-that goes, and those that its rules forbid are marked: that is where the model dreams.
+The tree of a search is arrays on the device. Below the root a learned model knows no rules, so it also imagines illegal
+moves. Moves are therefore named by playing them in the real game as far as possible, and moves that its rules forbid
+are marked.
 """
 
 from typing import NamedTuple
@@ -16,7 +16,7 @@ from muzero_jax.games.notation import Notation
 from muzero_jax.search.tree import ROOT
 
 NO_ACTION = -1
-"""The action of the root, to which none leads."""
+"""The action of the root, to which no action leads."""
 
 
 class Branch(NamedTuple):
@@ -24,19 +24,19 @@ class Branch(NamedTuple):
 
     action: int
     visits: int  # simulations that took the edge; at the root, all of them
-    q: float  # of the edge, for the one who moves along it; at the root, the mean of all simulations
+    q: float  # of the edge, for the player who moves; at the root, the mean of all simulations
     prior: float  # of the edge; 1 at the root
     is_best: bool  # on the line that the search expects: the root, its choice, then the most visited moves
     hidden: int = 0  # visited moves of this node that are not among `children`
     children: tuple["Branch", ...] = ()
-    text: str = ""  # the move as its players write it; the action's number where the real game ended or never came
-    is_legal: bool = True  # False where the rules forbid the move, or one above it
+    text: str = ""  # the move in the game's notation; "#" and its number if the real game does not reach it
+    is_legal: bool = True  # False if the rules forbid this move or one above it
 
 
 def branches(found: Analysis, *, depth: int, width: int, width_below: int | None = None) -> Branch:
     """The tree of a search down to `depth` moves, with the `width` most visited moves of every node.
 
-    Branches end where chance acts next. The move to play is kept and comes first if the search tried it.
+    Branches end where chance acts next. The agent's move comes first and is kept, if the search tried it.
 
     Args:
       width_below: as `width`, for nodes below the root; 1 gives lines instead of a tree.
@@ -45,7 +45,7 @@ def branches(found: Analysis, *, depth: int, width: int, width_below: int | None
     assert tree is not None
     fields = jax.device_get((tree.visits, tree.q, tree.prior, tree.children, tree.value))
     visits, q, prior, children, value = (np.asarray(field)[:, 0] for field in fields)
-    q, value = (np.clip(x, -most, most) for x in (q, value))  # what people read is a result of the game
+    q, value = (np.clip(x, -most, most) for x in (q, value))  # into the range of the game's results
     ends = np.zeros(len(visits), bool) if tree.is_chance is None else np.asarray(tree.is_chance)[:, 0]
 
     def grow(branch: Branch, node: int, left: int) -> Branch:
@@ -65,7 +65,7 @@ def branches(found: Analysis, *, depth: int, width: int, width_below: int | None
 
 
 def named(root: Branch, position: Position, notation: Notation) -> Branch:
-    """`root`, which belongs to `position`, with `text` and `is_legal` filled in below it."""
+    """`root` (at `position`), with `text` and `is_legal` filled in below it."""
     return root._replace(children=tuple(_named(child, position, notation) for child in root.children))
 
 
@@ -77,7 +77,7 @@ def _named(branch: Branch, position: Position, notation: Notation) -> Branch:
 
 
 def _dreamt(branch: Branch) -> Branch:
-    """No state of the game belongs to it, so neither does a notation."""
+    """A branch that the real game does not reach; without a state, its moves are named by numbers."""
     children = tuple(_dreamt(child) for child in branch.children)
     return branch._replace(text=f"#{branch.action}", is_legal=False, children=children)
 
@@ -85,8 +85,8 @@ def _dreamt(branch: Branch) -> Branch:
 def expected(found: Analysis, position: Position, notation: Notation, *, width: int, length: int) -> list[list[Branch]]:
     """The `width` best moves of `position`, each with the legal moves that the search expects after it.
 
-    A line has `length` moves at most, and one alone where chance may act next and the tree does not say when. There is
-    no line where the search keeps no tree.
+    A line has at most `length` moves, but only one in a game with chance whose tree has no chance nodes. There are no
+    lines if the search keeps no tree.
     """
     if found.tree is None:
         return []
@@ -96,5 +96,5 @@ def expected(found: Analysis, position: Position, notation: Notation, *, width: 
 
 
 def lines(root: Branch) -> list[list[Branch]]:
-    """Each of the root's moves with what follows it, always the first child."""
+    """Each of the root's moves, followed by the first child of each branch."""
     return [[branch, *(lines(branch)[0] if branch.children else [])] for branch in root.children]

@@ -1,7 +1,7 @@
-"""The board in the browser: a page and a handful of JSON questions, for this machine's own user alone.
+"""Serves the board in the browser: a page and a few JSON requests, only for users of this machine.
 
-It binds 127.0.0.1, answers only to that name, takes orders only as JSON (which other sites' pages cannot send
-unasked) and loads nothing from anywhere. Every mistake is status 4xx with one sentence in `error`.
+It binds 127.0.0.1, answers only requests for that host, and accepts orders only as JSON, which other sites' pages
+cannot send without permission. The page loads nothing from elsewhere. A mistake is status 4xx with a text in `error`.
 """
 
 import os
@@ -27,14 +27,14 @@ from muzero_jax.apps.play.web_session import WebGame
 
 HOST = "127.0.0.1"
 OWN_NAMES = HOST, "localhost"
-"""The names that this machine may have in a Host header; a page of another site would name its own."""
+"""Allowed names in the Host header; requests from other sites' pages have other names."""
 PAGE = Path(__file__).parent / "web"
 MOST_BYTES = 10_000
-"""The longest order that is read; the page sends none so long."""
+"""The longest order that is accepted, in bytes; the page's orders are far shorter."""
 MOST_SAID = 200
-"""Characters of an error, which may repeat what was asked."""
+"""Characters of an error; limited because errors may repeat parts of the request."""
 MISTAKES = ValueError, msgspec.MsgspecError, ClientDisconnect
-"""Those of the asker."""
+"""Exceptions for which the client is to blame (status 400)."""
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
@@ -48,7 +48,7 @@ PICTURE_HEADERS = {"Content-Security-Policy": "default-src 'none'; style-src 'un
 
 def make_app(game: WebGame) -> Starlette:
     """The application: the page at `/`, the game under `/api`, the last search's tree at `/tree.svg`."""
-    lock = threading.Lock()  # the game answers one question at a time
+    lock = threading.Lock()  # the game handles one request at a time
 
     def ask(question: str, **fields) -> Any:
         with lock:
@@ -78,12 +78,12 @@ def make_app(game: WebGame) -> Starlette:
         middleware=[Middleware(BaseHTTPMiddleware, dispatch=_keep_to_itself)],
         exception_handlers={kind: _refuse for kind in (HTTPException, *MISTAKES, Exception)},
     )
-    app.router.redirect_slashes = False  # an address with a slash too many is a mistake like any other
+    app.router.redirect_slashes = False  # a surplus slash is an error like any other
     return app
 
 
 def _order(name: str) -> type[msgspec.Struct]:
-    """The JSON of an order: an object of the parameters that `WebGame`'s method of that name has."""
+    """The type of an order's JSON: an object with the parameters of `WebGame`'s method of that name."""
     method = getattr(WebGame, name.replace("-", "_"))
     kinds, (_, *parameters) = get_type_hints(method), signature(method).parameters.values()
     fields = [
@@ -98,9 +98,9 @@ ORDERS = {name: _order(name) for name in ("play", "agent-move", "analysis", "und
 
 
 def listen(port: int) -> socket.socket:
-    """A socket on 127.0.0.1 that takes connections at once, so that a browser that is early waits for its answer.
+    """A socket on 127.0.0.1 that accepts connections at once, so that an early browser waits instead of failing.
 
-    Port 0 takes any that is free. Raises ValueError if the port is not to be had.
+    Port 0 takes any free port. Raises ValueError if the port cannot be used.
     """
     try:
         return socket.create_server((HOST, port))
@@ -110,7 +110,7 @@ def listen(port: int) -> socket.socket:
 
 
 def make_server(game: WebGame) -> uvicorn.Server:
-    """A server that `run(sockets=[...])` runs until it is interrupted or `should_exit` is set."""
+    """A server; `run(sockets=[...])` serves until it is interrupted or `should_exit` is set."""
     options = {"log_level": "warning", "lifespan": "off", "ws": "none", "timeout_graceful_shutdown": 1}
     return uvicorn.Server(uvicorn.Config(make_app(game), http="h11", **options))
 
@@ -126,7 +126,7 @@ async def _keep_to_itself(request: Request, answer: RequestResponseEndpoint) -> 
 
 
 async def _refuse(request: Request, mistake: Exception) -> Response:
-    """One sentence in `error`: 400, or the mistake's own status, or 500 for what is no mistake of the asker's."""
+    """The response for an exception: its own status, 400 for `MISTAKES`, 500 for the server's own failures."""
     if isinstance(mistake, HTTPException):
         status, text = mistake.status_code, mistake.detail
     elif isinstance(mistake, MISTAKES):
@@ -137,7 +137,7 @@ async def _refuse(request: Request, mistake: Exception) -> Response:
 
 
 async def _body(request: Request) -> bytes:
-    """An order's JSON; raises HTTPException or ValueError for what is not said to be JSON, or is too long."""
+    """The body of an order; raises HTTPException for another content type, ValueError if it is too long."""
     if request.headers.get("content-type", "").split(";")[0].strip() != "application/json":
         raise HTTPException(415, "a request must be application/json")
     body = b""

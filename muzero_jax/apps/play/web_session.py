@@ -1,8 +1,8 @@
-"""A game as the page in the browser sees it: one dict per question, nothing of HTTP.
+"""The game behind the web page: one dict for each request, without HTTP.
 
-A server has one game, however many pages show it. The page names the ply that it shows, so a click on a board that
-has changed since (a second tab, a slow answer) is refused instead of played. The page decides which side is the
-agent's: it asks for the agent's moves, so people, agents or both can play. Boards and sentences are made here.
+A server has one game, although several pages may show it. A page names the ply that it shows, so that a click on an
+outdated board (a second tab, a slow answer) is rejected instead of played. The page decides which side is the agent's
+by asking for the agent's moves, so people, agents or both can play. Boards and texts are made here.
 """
 
 from typing import Any, Literal
@@ -21,30 +21,30 @@ from muzero_jax.games.view import PACE, PIXELS, POINTS
 
 BUDGETS = (1, 4, 16, 64, 256, 1024)
 MOST_SIMULATIONS = 4096
-"""A budget is a program to compile and a tree to hold, so a page may not ask for any."""
+"""The largest budget that a page may ask for, because each is a program to compile and a tree in memory."""
 
 NUM_LINES, LINE_LENGTH = 4, 6
 DIRECTIONS = ("left", "up", "right", "down")
-"""Moves that the arrow keys play, where a game has moves of these names."""
+"""Moves that the arrow keys play, if a game has moves with these names."""
 Seat = Literal[0, 1]
 Shown = Literal["policy", "values", "prior"]
 """What is drawn over the board: shares of the search, its values, or the network's shares."""
 
 
 class WebGame:
-    """One game against one agent; only one call at a time.
+    """One game against one agent; not for concurrent calls.
 
-    Everywhere `seat` is the side that a person plays, by which the board is turned (`boards.Board`); and whoever names
-    the `ply` that they see is refused with ValueError if another has come since.
+    In all methods, `seat` is the side that a person plays, which turns the board (`boards.Board`), and `ply` is the ply
+    that the page shows: ValueError if the game has moved on since.
     """
 
     def __init__(self, position: Position, thinker: Thinker, notation: Notation):
         self.position, self.thinker, self.notation = position, thinker, notation
-        self._remembered: tuple[Any, Analysis] | None = None  # the last analysis, and of what
-        self._values: dict[int, float] = {}  # of positions that were analysed, by ply
+        self._remembered: tuple[Any, Analysis] | None = None  # the last question and its analysis
+        self._values: dict[int, float] = {}  # of analysed positions, by ply, for the first player
 
     def state(self, seat: Seat | None = None) -> dict[str, Any]:
-        """The board, the moves that clicks on it name, whose turn it is, what is legal and what was played."""
+        """What the page shows: the board, moves by clicks, whose turn it is, legal moves and moves so far."""
         position, game, view = self.position, self.position.game, self.position.game.view
         board, usual = board_of(position, self.notation, seat=seat), self.thinker.num_simulations
         legal = {self._write(action): self._same(action) for action in position.legal_actions()}
@@ -70,7 +70,7 @@ class WebGame:
             "moves": position.texts(self.notation),
             "movers": [ply.colour for ply in position.plies],
             "ply": len(position.plies),
-            "pace": PACE if view.page == PIXELS else None,  # milliseconds a move; the game does not wait for a person
+            "pace": PACE if view.page == PIXELS else None,  # milliseconds a move, if the game does not wait
             "in_turns": position.environment.discount is not None,
             "num_players": position.environment.num_players,
             "status": self._status(),
@@ -84,7 +84,7 @@ class WebGame:
     look = state
 
     def play(self, move: str, ply: int | None = None, seat: Seat | None = None) -> dict[str, Any]:
-        """A person's move, in the game's notation; ValueError says in one sentence why not."""
+        """Plays a person's move, in the game's notation; raises ValueError if that is not possible."""
         self._expect(ply)
         action = self._read(move)
         if self.position.repeats(action):
@@ -94,18 +94,18 @@ class WebGame:
     def agent_move(
         self, num_simulations: int | None = None, ply: int | None = None, seat: Seat | None = None
     ) -> dict[str, Any]:
-        """The agent's move for the side to move."""
+        """Plays the agent's move for the side to move."""
         self._expect(ply)
         return self._go_to(self.position.play(self._think(num_simulations).action), seat)
 
     def undo(self, colour: Seat | None = None, seat: Seat | None = None) -> dict[str, Any]:
-        """Takes moves back until `colour` is to choose again; one move where it is None."""
+        """Takes moves back until `colour` is to move again; only one move if it is None."""
         position = self.position.undo(colour)
         self._values = {ply: value for ply, value in self._values.items() if ply <= len(position.plies)}
         return self._go_to(position, seat)
 
     def new(self, seat: Seat | None = None) -> dict[str, Any]:
-        """Starts again; in a game with dice the same moves may then lead elsewhere."""
+        """Starts a new game; in a game with dice, with other dice."""
         self._remembered = None
         self._values.clear()
         return self._go_to(self.position.new(), seat)
@@ -187,7 +187,7 @@ class WebGame:
     # --- thoughts -----------------------------------------------------------------------------------------------------
 
     def _think(self, num_simulations: int | None) -> Analysis:
-        """An analysis, or the last one where the question is the same."""
+        """An analysis with this budget; the last one if position and budget are the same."""
         self._expect_more()
         budget = self.thinker.num_simulations if num_simulations is None else num_simulations
         if not 1 <= budget <= MOST_SIMULATIONS:
@@ -200,7 +200,7 @@ class WebGame:
         return found
 
     def _numbers(self, found: Analysis) -> dict[str, dict[int, float]]:
-        """Both policies over the legal moves, of which those that are alike are one, and values of the moves tried."""
+        """Both policies over the legal moves (equal moves are added up), and the values of the moves tried."""
         numbers: dict[str, dict[int, float]] = {"policy": {}, "values": {}, "prior": {}}
         for action in self.position.legal_actions():
             for shares, policy in ((numbers["policy"], found.policy), (numbers["prior"], found.prior)):
@@ -211,7 +211,7 @@ class WebGame:
         return numbers
 
     def _lines(self, found: Analysis) -> list[dict[str, Any]]:
-        """How the game may go on, the best line first; without a tree the move alone."""
+        """The expected lines, the best first; without a tree only the agent's move."""
         lines = tree_view.expected(found, self.position, self.notation, width=NUM_LINES, length=LINE_LENGTH)
         alone = {"moves": [self._write(found.action)], "visits": None, "value": None}
         shown = ({"moves": [m.text for m in ms], "visits": ms[0].visits, "value": signed(ms[0].q)} for ms in lines)
@@ -219,13 +219,13 @@ class WebGame:
 
     @property
     def _largest(self) -> float | None:
-        """The largest value, None where it is not known."""
+        """The largest value; None if it is not known."""
         most = self.thinker.most_value
         return most if np.isfinite(most) else None
 
     @property
     def _largest_shown(self) -> float | None:
-        """The largest value; None in a single-player game with points, where it is only what the network can say."""
+        """The largest value; None in a single-player game with points, where it is only the network's bound."""
         return None if self.position.environment.num_players == 1 and self.thinker.most_value > 1 else self._largest
 
     # --- words --------------------------------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ class WebGame:
         return position.result or f"{position.game.view.colours[position.colour_to_move]} to move"
 
     def _said(self, found: Analysis) -> str:
-        """The value in words: whose it is, or of what, and its range where that is not from -1 to 1."""
+        """The value in words: for whom, its range if that is not -1 to 1, after search and by the network."""
         of, most = "Expected from here", self._largest
         if self.position.environment.num_players > 1:
             reach = f" (-{most:g} to +{most:g})" if most is not None and most > 1 else ""
@@ -247,10 +247,10 @@ class WebGame:
         return f"{of}: {after}, {signed(found.prior_value)} at first sight."
 
     def _bar(self, found: Analysis) -> dict[str, Any]:
-        """The first player's part of the bar, and what it is a part of.
+        """The first player's share of the bar, and what the bar means.
 
-        In a single-player game with points it is those so far among those that are expected in the end. Where two
-        play and no largest value is known, it is by v / (1 + |v|) in place of v.
+        In a single-player game with points it is the points so far as a share of those expected in the end. In a
+        two-player game without a known largest value, v / (1 + |v|) stands for v.
         """
         value = found.value if self.position.colour_to_move == 0 else -found.value
         if self.position.environment.num_players == 1 and self._largest_shown is None:

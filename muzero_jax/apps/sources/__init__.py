@@ -1,1 +1,1 @@
-"""Other sources of a new run: stored games to learn from, and weights to begin with."""
+"""What a new run can begin with: stored games (`--offline`) or trained weights (`--init-from`)."""

@@ -1,8 +1,8 @@
-"""Learning from stored games alone: MuZero Unplugged (Schrittwieser et al. 2021, arXiv 2104.06294).
+"""Learning only from stored games: MuZero Unplugged (Schrittwieser et al. 2021, arXiv 2104.06294).
 
-The replay buffer is filled once, from another run's checkpoint or from games in files. Then nothing is played any more
-(`training.learn_iteration`). The source decides the buffer's sizes, so the config takes them from it. The run's own
-checkpoints hold the buffer, so a resumed run does not need the source.
+The replay buffer is filled once, from another run's checkpoint or from games in files, and no games are played after
+that (`training.learn_iteration`). The buffer's sizes come from the source and replace those of the config. The run's
+own checkpoints hold the buffer, so a resumed run does not need the source.
 """
 
 from collections.abc import Callable
@@ -24,20 +24,20 @@ from muzero_jax.storage.run_directory import CHECKPOINTS, find_saved, holds_run,
 from muzero_jax.types import Environment, ReplayState
 
 Fill = Callable[[ReplayState], ReplayState]
-"""The shapes and shardings of a run's buffer -> the buffer of the source, where it belongs."""
+"""(shapes and shardings of the run's buffer) -> the source's buffer, placed on those devices."""
 
 
 def begin(config: Config) -> Config:
-    """The config that the flags of an offline run override: the discount is that with which a run's games were made."""
+    """The config that the flags of an offline run override; if the source is a run, with that run's discount."""
     source = _path(config)
     made_with = configs.inspect(source) if holds_run(source) else config
     return replace(config, targets=replace(config.targets, discount=made_with.targets.discount))
 
 
 def fit_to_source(config: Config, num_devices: int) -> Config:
-    """The config with the buffer's sizes, which are the source's; without a source as it is.
+    """The config with the buffer sizes of its source; unchanged if it has no source.
 
-    Raises ValueError if the source holds no games, or games of another kind than the config names.
+    Raises ValueError if the source holds no games, or games that do not fit the config.
     """
     if not config.offline:
         return config
@@ -47,17 +47,17 @@ def fit_to_source(config: Config, num_devices: int) -> Config:
 
 
 def open_source(config: Config, environment: Environment, say: Callable[[str], None]) -> Fill:
-    """How to fill the buffer; games from files have been played when it returns.
+    """The function that fills the buffer. Games from files are already played through when it returns.
 
-    Raises ValueError, in one sentence, for an illegal move, a run without a checkpoint, or a run whose buffer lacks the
-    rules' states where Reanalyze needs them.
+    Raises ValueError for an illegal move, a run without a checkpoint, or a run whose buffer lacks the game states that
+    Reanalyze with the ground-truth model needs.
     """
     source = _path(config)
     return _open_run(config, source, say) if holds_run(source) else _open_games(config, source, environment, say)
 
 
 def place(source: str) -> Path:
-    """Where a source lies; ValueError for a part of a run, because the run has the games."""
+    """The path of a source; ValueError for a part of a run, such as a version, because only the run has the games."""
     path = from_home(source).absolute()
     if (saved := find_saved(path)) and saved.folder is not None:
         raise ValueError(f"--offline {source} is a part of a run, which has its games; name {saved.run_dir}")
@@ -70,7 +70,7 @@ def _path(config: Config) -> Path:
 
 
 def _needs_states(config: Config) -> bool:
-    """Whether Reanalyze plans with the ground-truth model."""
+    """Whether Reanalyze searches with the ground-truth model, so that frames need their game states."""
     return config.model == "rules" and config.reanalyze_fraction > 0
 
 
@@ -101,7 +101,7 @@ def _as_run(config: Config, source: Path) -> Config:
         num_envs=made_with.self_play.num_envs,
         replay_length=made_with.replay.replay_length,
         rollout_length=made_with.self_play.rollout_length,
-        full_search_share=made_with.self_play.full_search_share,  # a buffer tells cheap searches where there are any
+        full_search_share=made_with.self_play.full_search_share,  # decides whether frames have `in_full`
     )
 
 
@@ -133,12 +133,12 @@ def _open_run(config: Config, source: Path, say: Callable[[str], None]) -> Fill:
 
 
 def _stored_part(abstract: ReplayState) -> ReplayState:
-    """The part of a buffer that a source has: all but priorities and the age of searches, which learning finds out."""
+    """The part of a buffer that a source has: all but priorities and search ages, which learning writes."""
     return abstract._replace(priority=None, transitions=abstract.transitions._replace(search_age=None))
 
 
 def _begun(buffer: ReplayState, abstract: ReplayState) -> ReplayState:
-    """The buffer before anything is learned from it: where it keeps them, equal priorities and searches of age 0."""
+    """The buffer as learning begins: with equal priorities and search ages of 0, if `abstract` has these fields."""
 
     def full(like: Any, value: float) -> Any:
         return None if like is None else jax.device_put(np.full(like.shape, value, like.dtype), like.sharding)
@@ -151,10 +151,10 @@ def _begun(buffer: ReplayState, abstract: ReplayState) -> ReplayState:
 
 
 def _as_games(config: Config, source: Path, num_devices: int) -> Config:
-    """A buffer that holds all games, with no more columns than games, and not more than self-play would have.
+    """The config with a buffer that holds all games, in at most as many columns as games or `num_envs`.
 
-    Columns are as long as the longest, so the games of short ones come again. If one game is far longer than the
-    others, they are then drawn more often than it.
+    All columns are as long as the longest, so games in shorter columns are repeated. If one game is far longer than the
+    others, these are therefore sampled more often.
     """
     lengths = [len(game.moves) for game in read_games(source)]
     columns = min(config.self_play.num_envs, len(lengths), sum(lengths) // config.window_length)

@@ -1,7 +1,7 @@
-"""Games from files as a replay buffer: played through the rules, and packed into columns.
+"""Games from files as a replay buffer: played through by the rules, and packed into columns.
 
-A window never runs past the newest frame, so the last L - 1 frames of a column (L: a window's length) start none. The
-columns are longer by so much than their games, and the rest of each is filled with its own games again.
+A window of L frames never runs past the newest frame, so no window starts in the last L - 1 frames of a column. Columns
+are therefore L - 1 frames longer than their games, and the rest of each is filled by repeating its own games.
 """
 
 from collections.abc import Callable
@@ -23,19 +23,19 @@ from muzero_jax.types import Environment, EnvState, ReplayState, Transition
 BATCH = 256
 """Games that are played at once."""
 NUM_STARTS = 16
-"""Keys that tell whether the opening depends on the key."""
+"""The fewest openings that are compared to see whether they depend on the key."""
 SEATS = "current_player", "_player_order"
-"""The fields that pgx draws for every game: which of its two players moves first. No position depends on it."""
+"""Fields that pgx draws at random in every game: which player id moves first. Positions do not depend on them."""
 COLOURS = "the first player", "the second player"
 
 
 def play(environment: Environment, games: list[StoredGame], *, keeps_state: bool) -> Transition:
     """The frames of all games, one game after the other, as the buffer stores them: NumPy leaves [F, ...].
 
-    The policy of a frame is the move that was played, its value the game's return for the player to move. A game that
-    the rules did not end counts as cut off by a time limit, with a value of 0 everywhere.
+    A frame's policy is one-hot at the move that was played, its value the return from there for the player to move. A
+    game that the rules did not end counts as truncated: its values contain no more than the rewards of its moves.
 
-    Raises ValueError for a game with chance, and, with file, game and move, for a move that the rules do not allow.
+    Raises ValueError for a game with chance, and for an illegal move, with its file, game and number.
     """
     notation, size = catalogue.make_notation(environment), min(BATCH, max(NUM_STARTS, len(games)))
     if other := next((game for game in games if game.size not in (None, len(notation.columns))), None):
@@ -53,9 +53,9 @@ def play(environment: Environment, games: list[StoredGame], *, keeps_state: bool
 
 
 def _check_without_chance(environment: Environment, states: EnvState) -> None:
-    """Raises ValueError where moves or the `states` after `init`, one for each of many keys, depend on the key.
+    """Raises ValueError if moves depend on their key, or the `states` after `init` (of different keys) differ.
 
-    A file does not hold the key, so its games would be played again with other dice.
+    A file does not hold the keys, so its games would be replayed with other dice.
     """
     if catalogue.needs_key(environment):
         raise _has_chance(environment, "a move draws from its key")
@@ -73,12 +73,12 @@ def _has_chance(environment: Environment, where: str) -> ValueError:
 
 
 def _all_alike(leaf: Any) -> bool:
-    """Whether the rows [G, ...] of a leaf are one and the same; random keys never are."""
+    """Whether all rows [G, ...] of a leaf are equal; always False for random keys."""
     return not jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key) and bool((leaf == leaf[:1]).all())
 
 
 def _with_numbers(notation: Notation, opening: EnvState, legal: Int[np.ndarray, " M"], num_actions: int) -> Read:
-    """The game's notation, and action numbers too, unless the game itself writes its opening moves in digits."""
+    """A reader of the game's notation and also of action numbers, unless the notation itself writes moves in digits."""
     read_number = numbers(num_actions)[1]
     if any(notation.write(opening, int(action)).isdecimal() for action in legal):
         return notation.read
@@ -109,7 +109,7 @@ def _step(
 
 
 def _play_batch(games: list[StoredGame], states: EnvState, step: Callable, read: Callable) -> Transition:
-    """The frames of at most as many games as there are states; those left over are moved on and thrown away."""
+    """The frames of at most as many games as there are states; the moves of surplus states are discarded."""
     frames, is_over, to_move = [], np.zeros(len(games), bool), np.zeros(len(games), int)
     lengths = np.array([len(game.moves) for game in games])
     for ply in range(lengths.max()):
@@ -135,13 +135,13 @@ def _check_turn(game: StoredGame, ply: int, *, to_move: int, is_over: bool) -> N
 
 
 def _read(game: StoredGame, ply: int, state: EnvState, *, notation: Notation, read_text: Read, num_actions: int) -> int:
-    """The action of a move: in SGF's notation where the game has one, else as `read_text` reads it."""
+    """The action of a move: read by `read_sgf` for SGF files if the game has it, else by `read_text`."""
     text = game.moves[ply]
     try:
         action = notation.read_sgf(text) if game.is_sgf and notation.read_sgf else read_text(state, text)
     except ValueError as error:
         raise _refusal(game, ply, str(error)) from None
-    if not 0 <= action < num_actions:  # somebody's own notation may count on
+    if not 0 <= action < num_actions:  # a user's own notation may return such a number
         raise _refusal(game, ply, "the game has no such move")
     return action
 
@@ -153,7 +153,7 @@ def _refusal(game: StoredGame, ply: int, reason: str) -> ValueError:
 
 
 def _joined(frames: Transition, lengths: Int[np.ndarray, "G"]) -> Transition:
-    """Frames [T, G, ...] as [F, ...], one game after the other, ended and with their values."""
+    """Frames [T, G, ...] as [F, ...], one game after the other, with `is_last` and values filled in."""
     playing = np.arange(len(frames.action))[:, None] < lengths
     is_end = np.arange(len(frames.action))[:, None] == lengths - 1
     values = returns(np.asarray(frames.reward), np.asarray(frames.discount), playing)
@@ -165,7 +165,7 @@ def _joined(frames: Transition, lengths: Int[np.ndarray, "G"]) -> Transition:
 def returns(
     reward: Float[np.ndarray, "T G"], discount: Float[np.ndarray, "T G"], playing: Bool[np.ndarray, "T G"]
 ) -> Float[np.ndarray, "T G"]:
-    """G_t = r_{t+1} + d_{t+1} G_{t+1} of games [T, G], which is 0 where they are not `playing` any more."""
+    """G_t = r_{t+1} + d_{t+1} G_{t+1} of games [T, G]; 0 after a game's end, where `playing` is False."""
     values = np.zeros((len(reward) + 1, *reward.shape[1:]), np.float32)
     for ply in reversed(range(len(reward))):
         values[ply] = np.where(playing[ply], reward[ply] + discount[ply] * values[ply + 1], 0.0)
@@ -173,9 +173,7 @@ def returns(
 
 
 def assign_columns(lengths: list[int], num_columns: int) -> list[list[int]]:
-    """The games of each column: each goes where the fewest frames lie so far. Where columns outnumber games, games
-    come again.
-    """
+    """The games of each column: each goes to the shortest column so far. Games repeat if there are more columns."""
     columns: list[list[int]] = [[] for _ in range(num_columns)]
     filled = np.zeros(num_columns, int)
     for turn in range(max(len(lengths), num_columns)):
@@ -186,9 +184,9 @@ def assign_columns(lengths: list[int], num_columns: int) -> list[list[int]]:
 
 
 def lay_out(frames: Transition, lengths: list[int], *, num_columns: int, replay_length: int) -> ReplayState:
-    """A full buffer of the frames [F, ...], each column filled up with its own games again.
+    """A full buffer of the frames [F, ...]; each column is filled up by repeating its own games.
 
-    Where the last of them does not fit, it is cut off: no window runs past the newest frame.
+    The last repetition may be cut off in the middle, which is safe because no window runs past the newest frame.
     """
     first = np.cumsum(lengths) - lengths
     columns = [

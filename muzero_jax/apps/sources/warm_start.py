@@ -1,8 +1,8 @@
-"""A run that begins with the weights of another one: `--init-from`.
+"""Begins a run with the weights of another run or of an agent: `--init-from`.
 
-Only the weights and their network's settings are read. The optimiser, the buffer, the games and the random numbers are
-those of any new run, and a target network begins as a copy. From then on the run's own checkpoints hold its weights, so
-a resumed run does not need the source.
+Only the weights and the network's settings are taken. The optimiser, the buffer, the games and the random numbers begin
+as in any new run, and a target network begins as a copy of the weights. The run's own checkpoints then hold its
+weights, so a resumed run does not need the source.
 """
 
 from collections.abc import Callable
@@ -25,10 +25,10 @@ from muzero_jax.types import LearnerState, Model, Params
 
 
 def network_of(source: str, preset: NetworkConfig) -> NetworkConfig:
-    """The network of a run or an agent, which its weights fit, in the preset's precision.
+    """The network settings of a run or an agent, with the preset's precision.
 
-    It is the preset's own if the source has a file for its network, which the user must name. It is the preset's own
-    too if the source cannot be read: `open_source` says why.
+    The preset's network is returned if the source has a network file, which the user must name, or if the source
+    cannot be read, because `open_source` will say why.
     """
     try:
         network = agents.inspect(Path(configs.absolute_source(source))).network
@@ -49,16 +49,16 @@ def open_source(
 
     Args:
       model: the run's network, which the weights must fit.
-      given: the run's algorithm if a program gave it, as no config describes its game and network, nor the source's.
+      given: the algorithm that a program passed to `muzero_jax.train`. Its game and network are in no config, so the
+        source is loaded with it, too.
       trust_code: whether Python files that only the source names may run.
 
-    Raises ValueError, in one sentence, if the source is no run or agent that can be loaded, or if its weights do not
-    fit.
+    Raises ValueError if the source cannot be loaded, or if its weights do not fit.
     """
     assert config.init_from is not None
 
     def build(theirs: Config) -> Algorithm:
-        """Weights alone are wanted, so the source's own algorithm is not asked for."""
+        """Without the source's own algorithm file, because only its weights are needed."""
         return given or algorithms.make(replace(theirs, algorithm=AlgorithmConfig()))
 
     trust = Trust(trust_code, named=frozenset(config.own_files.values()))
@@ -78,12 +78,12 @@ def open_source(
 
 
 def place(learner: LearnerState, params: Params, abstract: LearnerState) -> LearnerState:
-    """The first state of the learner with these weights, where its own lie; the target network begins as a copy.
+    """The first learner state with these weights on the learner's devices; the target network begins as a copy.
 
-    The optimiser's state stays: before the first update it is the same for any weights.
+    The optimiser's state is kept, because before the first update it is the same for all weights.
     """
     placed = jax.device_put(params, jax.tree.map(lambda leaf: leaf.sharding, abstract.params))
-    # Buffers of their own, because the program takes them back, and what is put on a device may share the source's.
+    # Copied, because the program donates these arrays, and `device_put` may share memory with the source.
     copy = jax.jit(partial(jax.tree.map, jnp.copy), out_shardings=jax.tree.map(lambda leaf: leaf.sharding, placed))
     target = None if abstract.target_params is None else copy(placed)
     return learner._replace(params=copy(placed), target_params=target)

@@ -1,9 +1,9 @@
-"""Several runs of each of several groups: their scores by any metric, with intervals, as a table.
+"""Compares groups of runs by any metric: a table of scores with intervals, and tests of differences.
 
-Runs that differ in their seed alone are a group. A group is judged by the interquartile mean of its runs, with
-percentile intervals of the bootstrap over runs (Agarwal et al. 2021, "Deep RL at the edge of the statistical
-precipice", section 4). There is one game, so theirs is the stratified bootstrap with one stratum. Whether two groups
-differ is asked of an exact permutation test, which says how little a few seeds can show.
+Runs that differ only in their seed form a group. Its score is the interquartile mean of its runs, with percentile
+intervals of the bootstrap over runs (Agarwal et al. 2021, "Deep RL at the edge of the statistical precipice", section
+4); with one game their stratified bootstrap has one stratum. An exact permutation test says whether two groups differ,
+and how small a p-value so few seeds can reach.
 """
 
 import hashlib
@@ -33,23 +33,23 @@ COLUMNS: dict[Axis, str] = {
 }
 RESAMPLES = 2000
 WINNING_MOVES = "winning-moves"
-"""The metric of the winning-move accuracy, which no run measures: exact play judges the final weights for it."""
+"""The winning-move accuracy of the final weights; runs do not log it, so exact play measures it afterwards."""
 
 
 class Point(NamedTuple):
     """One score of one run by one metric."""
 
     group: str
-    run: str  # tells the runs of a group apart
+    run: str  # the run's folder
     seed: int
     frames: int
     updates: int
     minutes: float
     flops: float  # of the network's products, in self-play and learning
-    metric: str  # a key of metrics.jsonl, of scores without "eval/": "mcts:100"
+    metric: str  # a key of metrics.jsonl; scores lack their "eval/": "mcts:100"
     score: float
-    is_final: bool  # at the run's end, there of its longer matches
-    games: int  # of a match, or positions
+    is_final: bool  # at the run's end, from its longer matches
+    games: int  # of the match; or the number of positions
 
 
 HEADING = (
@@ -60,9 +60,9 @@ HEADING = (
 
 
 class Estimate(NamedTuple):
-    """An interquartile mean over runs and the ends of its 95% interval, which are NaN for one run.
+    """An interquartile mean over runs with the ends of its 95% interval, which are NaN for one run.
 
-    Of two or three runs the interval of the bootstrap goes from the lowest to the highest, and is no 95% interval.
+    With two or three runs the interval goes from the lowest to the highest score, and is no 95% interval.
     """
 
     mean: Any
@@ -72,7 +72,7 @@ class Estimate(NamedTuple):
 
 
 def estimate(scores: Sequence[Any]) -> Estimate:
-    """The interquartile mean over the first axis, one entry a run; with fewer than four runs it is their mean."""
+    """The interquartile mean over the first axis (one entry per run); with fewer than four runs, their mean."""
     from scipy import stats  # here, because it takes half a second to import
 
     values = np.asarray(scores, np.float64)
@@ -88,10 +88,10 @@ def estimate(scores: Sequence[Any]) -> Estimate:
 def read_runs(
     run_dirs: Sequence[Path], wanted: Sequence[str] = (), judged: Mapping[Path, tuple[float, int]] | None = None
 ) -> list[Point]:
-    """The scores of all runs by the wanted metrics, if they have any; by default what `read_run` finds.
+    """The scores of all runs by the wanted metrics; by default those that `read_run` chooses.
 
-    `judged` is the winning-move accuracy of each run with its number of positions, where that is wanted. Raises
-    ValueError in one sentence for a folder that holds no run, and for runs of two games.
+    `judged` has each run's winning-move accuracy and number of positions, if that is wanted. Raises ValueError for a
+    folder that holds no run, and for runs of two games.
     """
     games = {configs.inspect(run_dir).env_name: run_dir for run_dir in run_dirs}
     if len(games) > 1:
@@ -108,10 +108,10 @@ def read_runs(
 
 
 def read_run(run_dir: Path, group: str, wanted: Sequence[str] = ()) -> list[Point]:
-    """The scores of one run, as `metrics.jsonl` has them: by default those of its matches, or its mean return.
+    """The scores of one run from `metrics.jsonl`: by default those of its matches, or its mean return.
 
-    The last of a run that has ended is its final one. For a metric of training, which is noisy, that is the mean over
-    the last tenth of its records.
+    If the run has ended, its last score is final. For a metric of training, which is noisy, the final score is the mean
+    of the last tenth of its records.
     """
     config, found = configs.inspect(run_dir), dict[str, list[Point]]()
     matches = run_directory.read_summary(run_dir).get("strength", {})
@@ -144,7 +144,7 @@ def is_share(metric: str) -> bool:
 
 
 def group_names(run_dirs: Sequence[Path]) -> dict[Path, str]:
-    """A name for the group of each run: what its runs' folders have in common, else the flags that are its own."""
+    """A name for each run's group: the common start of its folders' names, plus its own flags if needed."""
     flags = {run_dir: _flags(run_dir) for run_dir in run_dirs}
     shared = set.intersection(*(set(of.items()) for of in flags.values())) if flags else set()
     own = {
@@ -164,13 +164,13 @@ def _stem(run_dir: Path) -> str:
 
 
 def _flags(run_dir: Path) -> dict[str, str]:
-    """The run's config as texts by flag, without what a run has for itself."""
+    """The run's config as texts by flag, without fields such as the seed that differ within a group."""
     config = configs.inspect(run_dir)
     flags = {
         flag_of(name): str(value) for name, value in configs.flat(config).items() if name not in names(Config, "own")
     }
     kept = run_dir / run_directory.ALGORITHM
-    if config.algorithm.file == configs.IN_PYTHON:  # records have no names of their own
+    if config.algorithm.file == configs.IN_PYTHON:  # the code is not stored
         flags["--algorithm"] = _stem(run_dir)
     elif kept.is_file():
         flags["--algorithm"] = hashlib.sha256(kept.read_bytes()).hexdigest()[:8]
@@ -178,13 +178,13 @@ def _flags(run_dir: Path) -> dict[str, str]:
 
 
 def varied_fields(runs: Sequence[Config]) -> list[str]:
-    """The fields in which runs differ, apart from what a run has for itself."""
+    """The fields in which runs differ, except the seed and others that may differ within a group."""
     values = {name: {str(configs.flat(run)[name]) for run in runs} for name in configs.flat(runs[0])}
     return [name for name, of in values.items() if len(of) > 1 and name not in names(Config, "own")]
 
 
 def groups_of(points: Iterable[Point]) -> dict[str, list[Point]]:
-    """The points by group, in the order in which groups come first."""
+    """The points by group, in order of first appearance."""
     groups: dict[str, list[Point]] = {}
     for point in points:
         groups.setdefault(point.group, []).append(point)
@@ -192,7 +192,7 @@ def groups_of(points: Iterable[Point]) -> dict[str, list[Point]]:
 
 
 def final_scores(points: Iterable[Point]) -> dict[str, list[float]]:
-    """The final scores of all runs of a group, by metric."""
+    """The final scores by metric, one for each run."""
     found: dict[str, list[float]] = {}
     for point in points:
         if point.is_final:
@@ -201,9 +201,9 @@ def final_scores(points: Iterable[Point]) -> dict[str, list[float]]:
 
 
 def difference(one: Sequence[float], other: Sequence[float]) -> tuple[float, float]:
-    """Whether two groups of final scores differ, and the least that so many runs can show: p of the permutation test.
+    """(p, least p): the exact permutation test of two groups' final scores, and the smallest p that it can give.
 
-    p says how often groups that are drawn from all of these scores have means as far apart (two-sided).
+    p says how often random splits of all these scores into two such groups have means as far apart (two-sided).
     """
     from scipy import stats
 
@@ -227,7 +227,7 @@ def result(points: Sequence[Point]) -> dict[str, Any]:
 
 
 def format_table(points: Sequence[Point]) -> str:
-    """One line a group: its runs, what they spent on the way, and its final scores."""
+    """One line for each group: its number of runs, the mean amounts that they spent, and its final scores."""
     wanted = list(dict.fromkeys(point.metric for point in points if point.is_final))
     rows = [["group", "runs", *AXES, *wanted]]
     for group, found in groups_of(points).items():
@@ -239,7 +239,7 @@ def format_table(points: Sequence[Point]) -> str:
 
 
 def format_differences(points: Sequence[Point]) -> str:
-    """A line for each metric that compares a group with the first; empty if there is nothing to compare."""
+    """A line for each metric and group, which compares it with the first group; "" if there is nothing to compare."""
     rows: list[list[str]] = []
     (first, own), *others = ((group, final_scores(of)) for group, of in groups_of(points).items())
     for group, found in others:
@@ -251,7 +251,7 @@ def format_differences(points: Sequence[Point]) -> str:
 
 
 def report(points: Sequence[Point]) -> str:
-    """The table, and below it what it can show."""
+    """The table of scores, and below it the tests of differences."""
     return "\n\n".join(filter(None, (format_table(points), format_differences(points))))
 
 

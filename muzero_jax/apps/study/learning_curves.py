@@ -1,4 +1,4 @@
-"""Learning curves of several groups of runs (`comparison`), with their intervals, over whatever was spent."""
+"""Learning curves of groups of runs (`comparison`) with intervals, over frames, updates, minutes or FLOPs."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,9 +15,9 @@ DASHES = ("-", "--", ":")
 
 
 def curve(points: Iterable[Point], metric: str, axis: Axis) -> tuple[np.ndarray, Estimate] | None:
-    """One group's score, between the places that all its runs passed; None if there are none.
+    """One group's score on the part of the axis that all its runs cover; None if there is no such part.
 
-    A run's score between two evaluations is interpolated.
+    Scores between two evaluations of a run are interpolated linearly.
     """
     runs = traces(points, metric, axis)
     first, last = max((spent[0] for spent, _ in runs), default=0), min((spent[-1] for spent, _ in runs), default=0)
@@ -28,7 +28,7 @@ def curve(points: Iterable[Point], metric: str, axis: Axis) -> tuple[np.ndarray,
 
 
 def traces(points: Iterable[Point], metric: str, axis: Axis) -> list[np.ndarray]:
-    """Amount spent and score of each run [2, evaluations]; of two evaluations at one place the final one counts."""
+    """For each run [2, evaluations]: amounts spent and scores; a final score replaces another at the same place."""
     runs: dict[str, dict[float, float]] = {}
     for point in sorted(points, key=lambda point: point.is_final):
         if point.metric == metric:
@@ -42,10 +42,10 @@ def has_curves(points: Iterable[Point]) -> bool:
 
 
 def plot(points: Sequence[Point], path: Path, *, wanted: Sequence[str] = (), axes: Sequence[Axis] = AXES) -> None:
-    """Draws learning curves with their intervals: a row a metric, a column an axis.
+    """Draws learning curves with their intervals: a row for each metric, a column for each axis.
 
-    By default the strongest rollout MCTS that all groups met, and some while they trained. A group whose runs share no
-    part of an axis is drawn run by run. Raises ValueError as `charts.check_path`, and for a metric that not all have.
+    The default metric is the score against the strongest rollout MCTS that all groups met. A group whose runs share no
+    part of an axis is drawn run by run. Raises ValueError as `charts.check_path`, and for a metric that a group lacks.
     """
     groups = groups_of(points)
     known = set.intersection(*({point.metric for point in of} for of in groups.values()))
@@ -59,9 +59,9 @@ def plot(points: Sequence[Point], path: Path, *, wanted: Sequence[str] = (), axe
 
 
 def plot_rows(rows: Sequence[tuple[str, str, Sequence[Point]]], path: Path, axes: Sequence[Axis] = AXES) -> None:
-    """Draws a row for each label, metric and points, with the groups' names beside it; a column an axis.
+    """Draws a row for each (label, metric, points), with a legend of the groups, and a column for each axis.
 
-    Raises ValueError as `charts.check_path`.
+    Raises ValueError as `charts.check_path` does.
     """
     charts.check_path(path)
     figure = charts.make_figure((4.2 * len(axes) + 2.4, 3.6 * len(rows)))
@@ -75,7 +75,7 @@ def plot_rows(rows: Sequence[tuple[str, str, Sequence[Point]]], path: Path, axes
 
 
 def _budget(metric: str) -> int:
-    """Orders opponents by strength, as far as names tell."""
+    """The number at the end of an opponent's name, by which opponents are ordered."""
     digits = re.search(r":(\d+)$", metric)
     return int(digits[1]) if digits else 0
 
@@ -92,7 +92,7 @@ def _panel(panel: Any, groups: Mapping[str, list[Point]], metric: str, axis: Axi
             continue
         places, score = found
         panel.plot(places, score.mean, color=colour, linestyle=dashes, label=label)
-        if len(groups) <= len(charts.COLOURS):  # more intervals than that hide each other
+        if len(groups) <= len(charts.COLOURS):  # more intervals would hide each other
             panel.fill_between(places, score.low, score.high, color=colour, alpha=0.15, linewidth=0)
     panel.set(xlabel=axis)
     if is_share(metric):

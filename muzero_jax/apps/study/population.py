@@ -1,10 +1,10 @@
-"""Several runs as one compiled program (`train.py --seeds 8 --together`): what is compiled, and the state it advances.
+"""Several runs, the members, as one compiled program (`train.py --seeds 8 --together`).
 
 Members share the game, the network and all shapes. They differ in the seed, and perhaps in numbers of the config that
-the program takes as inputs. A mesh has an axis of members beside that of the games. Devices first get members of their
-own, as nothing is exchanged between those. An accelerator trains its members side by side by `vmap`. Convolutions it
-trains in turn, because `vmap` makes grouped convolutions of them, which are several times slower. A CPU trains all in
-turn: it has no idle units, and `vmap` makes loops whose lengths differ between members copy what they carry. There,
+the program takes as inputs. The mesh has an axis of members and one of games. Devices are first given different
+members, because members exchange nothing. An accelerator trains its members side by side by `vmap`, except with
+convolutions, which `vmap` would turn into grouped ones that are several times slower. A CPU trains its members in turn:
+it has no idle units, and under `vmap` a loop whose length differs between members copies its whole carry. On a CPU
 tic-tac-toe was 3 to 4 times slower side by side.
 """
 
@@ -33,23 +33,23 @@ VMAPPED = ("mlp", "observation")
 
 
 def mesh_shape(num_members: int, num_devices: int, *shared_sizes: int) -> tuple[int, int]:
-    """How many groups of devices have members of their own, and how many devices are in a group.
+    """(groups of devices, devices in a group); each group trains its own members.
 
-    There are as many groups as divide the members. The devices of a group share its games and batches, as far as
-    their number divides `shared_sizes`.
+    The number of groups divides the members. The devices of a group share games and batches, so their number divides
+    `shared_sizes`.
     """
     groups = devices.largest_divisor(num_devices, num_members)
     return groups, devices.largest_divisor(num_devices // groups, *shared_sizes)
 
 
 def make_mesh(shape: tuple[int, int]) -> Mesh:
-    """A mesh of two axes, members and data."""
+    """A mesh with the axes members and games."""
     used = jax.devices()[: shape[0] * shape[1]]
     return jax.make_mesh(shape, (MEMBER, devices.AXIS), axis_types=(AxisType.Auto,) * 2, devices=used)
 
 
 def stacked_specs() -> TrainState:
-    """How the members' states lie over the mesh, with a leading axis of members (a prefix tree)."""
+    """The partition specs of the members' states, which have a leading axis of members (a prefix tree)."""
     return jax.tree.map(lambda spec: PartitionSpec(MEMBER, *spec), program.state_specs(), is_leaf=program.is_spec)
 
 
@@ -81,13 +81,13 @@ def make_chunk(config: Config, algorithm: Algorithm, names: Sequence[str], mesh:
 
 
 def is_vmapped(config: Config) -> bool:
-    """Whether a device trains its members side by side."""
+    """Whether a device trains its members side by side, by `vmap`."""
     is_cpu = devices.target_device().platform == "cpu"
     return config.network.kind in VMAPPED and config.network.file is None and not is_cpu
 
 
 def make_program(compiled: Any, numbers: np.ndarray, mesh: Mesh) -> Program:
-    """The compiled program with its numbers [N, F] given (`make_chunk`), as `run.run` wants it."""
+    """The `Program` for `run.run`, from the compiled `make_chunk` and its numbers [N, F]."""
     placed = jax.device_put(np.asarray(numbers, np.float32), NamedSharding(mesh, PartitionSpec(MEMBER)))
     take_params = jax.jit(take, out_shardings=NamedSharding(mesh, PartitionSpec()))
     return Program(

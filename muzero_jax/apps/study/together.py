@@ -1,8 +1,8 @@
 """Trains several agents as one run of one program (`population`): one state, one checkpoint, one clock.
 
-Each agent has a folder with its config, metrics, versions and summary. The checkpoints, of the state of all, lie in the
-first one's. An agent equals a run of its own on as many devices as it has, up to the rounding of products that
-`vmap` batches. One whose loss is no longer finite leaves the others alone.
+Each agent has a folder with its config, metrics, versions and summary. The checkpoints hold the state of all agents and
+lie in the first agent's folder. Each agent equals a separate run on as many devices, up to the rounding of products
+that `vmap` batches. An agent whose loss is no longer finite does not disturb the others.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,13 +28,13 @@ from muzero_jax.storage.run_directory import Shared
 
 
 def alike(config: Config) -> Config:
-    """The config without what may differ between the agents of a program."""
+    """The config with all fields that may differ between the agents of a program reset to defaults."""
     own = [*names(Config, "member"), *names(Config, "own")]
     return configs.with_values(config, {name: configs.flat(Config())[name] for name in own})
 
 
 def check(config: Config) -> None:
-    """Raises ValueError in one sentence for a run that is no member of a program."""
+    """Raises ValueError for a run that cannot be trained with others in one program."""
     if config.sources:
         raise ValueError("--together cannot be combined with --offline or --init-from; leave it out")
     if config.board_sizes:
@@ -44,13 +44,13 @@ def check(config: Config) -> None:
 def train(
     agents: Sequence[Planned], session: Session, mesh: Mesh, say: Callable[[str], None]
 ) -> list[Result | ValueError]:
-    """Trains them all until their budget is spent, or a signal asks for a stop; how each ended.
+    """Trains all agents until their budget is spent or a signal stops them; returns how each ended.
 
     Args:
-      agents: the caller has opened the folder of the first.
-      mesh: of all devices; matches are played there.
+      agents: the caller has opened the first one's folder.
+      mesh: of all devices; matches are played on it.
 
-    Raises ValueError as `runner.train` does, where that concerns all of them.
+    Raises ValueError as `runner.train` does, for what concerns all agents.
     """
     shared = agents[0].folder / run_directory.TOGETHER
     agents = [agent._replace(shared=Shared(shared, index, len(agents))) for index, agent in enumerate(agents)]
@@ -58,12 +58,12 @@ def train(
         check(agent.config)
         if session.resume and run_directory.shared(agent.folder) != agent.shared:
             raise ValueError(
-                f"{agent.folder} was trained together with other runs than these; leave out --together, or give "
+                f"{agent.folder} was not trained together with exactly these runs; leave out --together, or give "
                 "the flags with which they were begun"
             )
 
     def compile_run(is_new: bool) -> Compiled:
-        del is_new  # nothing is read from elsewhere
+        del is_new  # `check` allows no sources
         return compile_together([agent.config for agent in agents], mesh, session, say)
 
     with ExitStack() as locks:
@@ -74,7 +74,7 @@ def train(
 
 
 def compile_together(configs_: Sequence[Config], mesh: Mesh, session: Session, say: Callable[[str], None]) -> Compiled:
-    """The agents' program; ValueError, which names the flags to lower, if they do not fit in memory."""
+    """The agents' program; raises ValueError with the flags to lower if it does not fit in memory."""
     config, varied = configs_[0], comparison.varied_fields(configs_)
     algorithm = algorithms.make(config)
     own_mesh = population.make_mesh(population.mesh_shape(len(configs_), mesh.size, *config.shared_sizes))

@@ -1,9 +1,9 @@
-"""Tuning by Optuna: any number of workers draw trials from one journal, and each trial is a run of its own.
+"""Tuning by Optuna: any number of workers share one journal of trials, and each trial is a separate run.
 
-Trials are equal in frames, so nothing varies by default that buys strength with time. Which fields vary, and in which
-range, stands at the config's fields. A trial trains in the worker's own process: a callback ends a hopeless one, and
-Ctrl-C reaches the run's own handler. The best of many noisy scores is partly luck. Therefore the best settings and the
-base's are trained at the end with seeds that the search never saw.
+All trials get equally many frames. Fields that trade time for strength therefore do not vary by default; which fields
+vary, and in which range, is declared at the config's fields. A trial trains in the worker's own process, so that a
+callback can prune it and Ctrl-C reaches the run's own handler. Because the best of many noisy scores is partly luck,
+the best settings and the base's are trained at the end with seeds that the search never saw.
 """
 
 import gc
@@ -40,29 +40,29 @@ from muzero_jax.storage.fields import differing, fields_of
 from muzero_jax.storage.validation import validate
 
 PARTS = 8
-"""Equal parts of a trial after which it is compared with the others, and may be pruned."""
+"""A trial is compared with the others, and may be pruned, after each of so many equal parts."""
 FRAMES, BASE = "frames", "base"
-"""Under these names a study keeps the frames of its trials, and the config that they vary."""
+"""Attributes of a study: the frames of a trial, and the config that trials vary."""
 ENDED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
 class Span(NamedTuple):
-    """All numbers between two."""
+    """A range of numbers."""
 
     low: Any
     high: Any
-    log: bool  # drawn evenly on a log scale
+    log: bool  # sampled on a log scale
 
 
 Space = Mapping[str, Span | list[Any] | None]
-"""The values of each field that varies, by its dotted name; None stands for the field's own range."""
+"""The values of each field that varies, by its dotted name; None means the range declared at the field."""
 
 
 def space(config: Config, chosen: Space) -> dict[str, Span | list[Any]]:
-    """The chosen fields, or else all that have a range of their own, each with the config's own value in it."""
+    """The search space: the chosen fields, or all that declare a range; each is widened to hold the config's value."""
     own, found = configs.flat(config), dict[str, Span | list[Any]]()
     tuned = {field.name: field.fact.tuned for field in fields_of(Config) if field.fact.tuned}
-    # What is 0 was turned off, and a range that begins above 0 has no place for it.
+    # A field that is 0 is turned off, so it does not vary if its range begins above 0.
     for name, values in (chosen or {name: None for name, of in tuned.items() if own[name] or not of.low}).items():
         if values is None:
             if name not in tuned:
@@ -77,9 +77,9 @@ def space(config: Config, chosen: Space) -> dict[str, Span | list[Any]]:
 
 
 def open_study(folder: Path, base: Config) -> optuna.Study:
-    """The study in a folder, which is begun where there is none; ValueError if it is another or something else."""
-    optuna.logging.set_verbosity(optuna.logging.ERROR)  # it shows a traceback where somebody stops a study
-    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)  # options of TPE, since years
+    """Opens the study in a folder, or creates it; raises ValueError if the folder holds another study or no study."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)  # else it prints a traceback when a study is stopped
+    warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)  # about options of TPE
     if folder.exists() and any(folder.iterdir()) and not (folder / "study.journal").exists():
         raise ValueError(f"{folder} exists but holds no study; choose another --study")
     folder.mkdir(parents=True, exist_ok=True)
@@ -95,15 +95,15 @@ def open_study(folder: Path, base: Config) -> optuna.Study:
     for name, value in {BASE: configs.to_json(base), FRAMES: base.frames}.items():
         if value is not None:
             study.set_user_attr(name, value)
-    # Jointly, because learning rate and weights go together. A worker that comes later has another seed and keeps away
-    # from what is under way: else all would draw the same values.
+    # Multivariate, because learning rate and weights depend on each other. A later worker has another seed and avoids
+    # the values of running trials (`constant_liar`); otherwise all workers would sample the same.
     seed = base.seed + len(study.trials)
     study.sampler = optuna.samplers.TPESampler(multivariate=True, constant_liar=True, n_startup_trials=8, seed=seed)
     return study
 
 
 class Objective(NamedTuple):
-    """Trains with the values that a study suggests; called, it returns the final score."""
+    """Optuna's objective: trains with the values that a study suggests and returns the final score."""
 
     base: Config
     space: dict[str, Span | list[Any]]
@@ -113,11 +113,11 @@ class Objective(NamedTuple):
     num_devices: int
 
     def __call__(self, trial: optuna.Trial) -> float:
-        """The score of one trial; raises TrialPruned for a hopeless one, and for one that diverged."""
+        """The final score of one trial; raises TrialPruned if it falls behind the other trials or diverges."""
         config = settings(self.base, {name: _suggest(trial, name, values) for name, values in self.space.items()})
         frames = trial.study.user_attrs.get(FRAMES)
         run_dir = self.folder / "trials" / (f"{trial.number:03d}" if frames else "base")
-        seen: set[int] = {0}  # parts of the trial after which its score is known
+        seen: set[int] = {0}  # parts whose score has been reported
 
         def on_metrics(record: Record) -> None:
             score, done = record.get(comparison.key_of(self.metric)), record.get("total/frames", 0)
@@ -125,7 +125,7 @@ class Objective(NamedTuple):
             if score is not None and part < PARTS and part not in seen:
                 seen.add(part)
                 trial.report(score, part)
-                if trial.should_prune():  # not in the first four trials, so never the base's
+                if trial.should_prune():  # never in the first four trials, of which the base is one
                     raise optuna.TrialPruned
 
         try:
@@ -135,12 +135,12 @@ class Objective(NamedTuple):
         final = next((point for point in comparison.read_run(run_dir, "", [self.metric]) if point.is_final), None)
         if final is None:
             raise ValueError(f"--metric {self.metric} is not measured in such a run; docs/metrics.md lists what is")
-        if not frames:  # the first trial has found what its minutes hold
+        if not frames:  # the first trial has shown how many frames fit into the minutes
             trial.study.set_user_attr(FRAMES, final.frames)
         return final.score
 
     def train(self, config: Config, run_dir: Path, on_metrics: Callable[[Record], object] | None = None) -> None:
-        """Trains a run to its end, in silence. A trial keeps its curves and its weights, and no replay buffer."""
+        """Trains a run to its end without output. A trial keeps its curves and versions but no checkpoints."""
         own = replace(self.session, run_dir=str(run_dir), overwrite=True, tensorboard=False, checkpoint_minutes=0.0)
         try:
             with start.prepare(config, own, self.num_devices, say := lambda line: None) as ready:
@@ -162,23 +162,23 @@ def _suggest(trial: optuna.Trial, name: str, values: Span | list[Any]) -> Any:
 
 
 def settings(base: Config, values: dict[str, Any]) -> Config:
-    """The base with other values, rounded so that they can be typed; ValueError if no run can be made of it."""
+    """The base with other values, rounded to three digits; raises ValueError if they make no valid config."""
     own = configs.flat(base)
     rounded = {name: float(f"{x:.3g}") if isinstance(x, float) else x for name, x in values.items() if x != own[name]}
     return validate(configs.with_values(base, rounded))
 
 
 def with_frames(config: Config, frames: int | None) -> Config:
-    """The config with so many frames as its one budget, once they are known."""
+    """The config with `frames` as its only budget; unchanged while they are not known."""
     return replace(config, **dict.fromkeys(budget.FIELDS) | {"frames": frames}) if frames else config
 
 
 def search(
     study: optuna.Study, objective: Objective, trials: int, announce: Callable[[optuna.Study, FrozenTrial], None]
 ) -> None:
-    """Makes trials until so many have ended, whoever made them; the first has the base's own values.
+    """Makes trials until `trials` have ended, counting those of all workers; the first has the base's own values.
 
-    `announce` is called with each trial that ended here. Those that Ctrl-C or `kill -9` ended do not count.
+    `announce` is called with each trial of this worker that ended. Trials stopped by Ctrl-C or `kill -9` do not count.
     """
     if not study.get_trials(states=ENDED):
         study.enqueue_trial({name: configs.flat(objective.base)[name] for name in objective.space})
@@ -189,15 +189,15 @@ def search(
 
 def best(study: optuna.Study, objective: Objective) -> Config:
     """The settings of the best trial, with the frames of a trial."""
-    found = study.best_params  # which a stranger may have put there
+    found = study.best_params  # from a journal that a stranger may have written
     values = {name: value for name, value in found.items() if name in objective.space}
     return with_frames(settings(objective.base, values), study.user_attrs[FRAMES])
 
 
 def draw(study: optuna.Study, folder: Path) -> None:
-    """Draws Optuna's plots into the study's folder: how it went, which fields decided, and where these scored best."""
+    """Draws Optuna's plots into the study's folder: history, curves, importances, and slices of the main fields."""
     drawn = {"history.png": plots.plot_optimization_history, "curves.png": plots.plot_intermediate_values}
-    # Optuna sets a style for the whole process, and warns that it weighs fields by few trials.
+    # Optuna changes the style of the whole process, and warns if few trials give the importances.
     with matplotlib.rc_context({"figure.figsize": (13.0, 5.0)}), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if len(study.get_trials(states=(TrialState.COMPLETE,))) >= 4:
@@ -214,7 +214,7 @@ def draw(study: optuna.Study, folder: Path) -> None:
 def compare(objective: Objective, found: Config, name: str, seeds: Sequence[int]) -> list[comparison.Point]:
     """Trains the found settings and the base's with seeds that the search did not see; returns their scores.
 
-    A second worker waits for the first, and trains nothing twice.
+    A second worker waits for the first one, and repeats no finished run.
     """
     groups, run_dirs = {"base": with_frames(objective.base, found.frames), name: found}, list[Path]()
     with filelock.FileLock(objective.folder / ".lock"):

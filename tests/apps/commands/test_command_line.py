@@ -110,7 +110,7 @@ MISTAKES = {
     "train OFFLINE --env hex --board-size 3": "--env tic_tac_toe, not hex",
     "train OFFLINE --frames 100": "--frames counts moves",
     "train OFFLINE --run-dir RUN --overwrite": "--overwrite would delete",
-    "tune --env hex --board-size 4": "trials are equal in frames",
+    "tune --env hex --board-size 4": "all trials get equally many frames",
     "tune HEX --run-dir x": "--run-dir",
     "tune HEX --vary network.width": "network.width has no range",
     "tune HEX --vary env a.py b.py": "--vary env",

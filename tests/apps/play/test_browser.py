@@ -201,7 +201,7 @@ def test_2048_by_arrow_keys_with_a_hint_and_watched(page):
         page.press("#hint")
         assert "Expected from here: +0.04 after 4 simulations" in page.text("value") and page.count("#pad .choice") == 1
         page.hurry()
-        page.choose("you", "not: watch the agent")
+        page.choose("you", "no: watch the agent")
         page.wait(lambda: page.text("status").startswith("Game over: "))
 
 

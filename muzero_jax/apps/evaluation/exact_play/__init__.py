@@ -1,1 +1,1 @@
-"""Games that are solved: the value of a position after each of its moves, under perfect play."""
+"""Solvers of small games: the value of a position after each legal move, under perfect play."""

@@ -1,8 +1,8 @@
-"""Connect Four by two yes-or-no searches: does the player to move win, and if not, at least draw.
+"""Solves Connect Four by two boolean searches: does the player to move win, and if not, does it draw?
 
-Alpha-beta over bitboards in plain Python with a transposition table. Candidate moves leave no winning reply,
-moves that make more threats come first, and a side that can no longer fill any line is not searched for a win. That
-takes 0.15 s a position after 16 moves, 0.03 s after 20 and 4 s after 12 (random play, one core), hence `MIN_PLIES`.
+The search uses bitboards in plain Python and a transposition table. It skips moves that allow a winning reply, tries
+moves with more threats first, and does not search for wins of a side that cannot fill any line. A position takes 0.15 s
+after 16 moves, 0.03 s after 20 and 4 s after 12 (random play, one core), hence `MIN_PLIES`.
 """
 
 import numpy as np
@@ -11,10 +11,10 @@ from muzero_jax.apps.evaluation.exact_play.oracle import Oracle
 
 MIN_PLIES = 16
 MOST_REMEMBERED = 1_000_000
-"""Positions in the table, 0.2 GB, before it is emptied."""
+"""Positions in the table (0.2 GB) before it is emptied."""
 
 HEIGHT, WIDTH = 6, 7
-COLUMN = HEIGHT + 1  # bits a column: the topmost stays empty and parts the columns, so that no line runs on
+COLUMN = HEIGHT + 1  # bits per column: the topmost stays empty, so that no line wraps into the next column
 FLOOR = sum(1 << COLUMN * column for column in range(WIDTH))
 BOARD = FLOOR * ((1 << HEIGHT) - 1)
 COLUMNS = [((1 << HEIGHT) - 1) << COLUMN * column for column in range(WIDTH)]
@@ -23,7 +23,7 @@ DIRECTIONS = (1, COLUMN - 1, COLUMN, COLUMN + 1)
 
 
 def make_oracle() -> Oracle:
-    """The oracle of pgx's Connect Four: observation [6, 7, 2] from the top row down, own stones and the opponent's."""
+    """The oracle of pgx's Connect Four: observation [6, 7, 2] from the top row down, own and the opponent's stones."""
     return Oracle(Solver().action_values, min_plies=MIN_PLIES, is_small=False)
 
 
@@ -47,7 +47,7 @@ def completing_cells(stones: int) -> int:
 
 
 class Solver:
-    """Remembers what it has proved. `own` are the stones of the player to move, `stones` those of both sides."""
+    """Caches what it has proved. `own` are the stones of the player to move, `stones` those of both players."""
 
     def __init__(self):
         self._proved: dict[int, bool] = {}
@@ -62,7 +62,7 @@ class Solver:
         return {column: self._value_after(own | cell, stones | cell) for column, cell in landing.items() if cell}
 
     def _value_after(self, moved: int, stones: int) -> int:
-        """The result for the player who has just moved and owns `moved`."""
+        """The value for the player who has just moved and has the stones `moved`."""
         if has_four(moved):
             return 1
         own = stones ^ moved
@@ -73,7 +73,7 @@ class Solver:
         return 0 if self._reaches(own, stones, 0) else 1
 
     def _reaches(self, own: int, stones: int, goal: int) -> bool:
-        """Whether the player to move, without a line to complete at once, gets `goal` (1 a win, 0 a draw) or more."""
+        """Whether the player to move, who cannot win at once, reaches `goal` (1: a win, 0: a draw) or better."""
         other = stones ^ own
         landing = (stones + FLOOR) & BOARD
         threats = completing_cells(other) & ~stones

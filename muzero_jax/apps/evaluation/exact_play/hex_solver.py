@@ -1,10 +1,10 @@
-"""Hex up to 5x5 with the swap rule, every position from the empty board on.
+"""Solves Hex up to 5x5 with the swap rule, from the empty board on.
 
-A depth-first search whose answers carry their reason: the *plan* of a side is the set of empty cells that its win
-needs, whatever is played elsewhere. A move outside the plan of a refutation meets the same refutation, so one answer
-disposes of most other moves (must-play regions and virtual connections, after Hayward et al. 2003, "Solving 7x7 Hex").
-Chains that bridges join from edge to edge have won without a search, and so has a move whose threats no one reply
-meets. A position takes 0.2 ms after 12 stones, 0.6 s after the first one (one core).
+A depth-first search that returns each result with a *plan*: the set of empty cells that the win needs, whatever is
+played elsewhere. A move outside the plan of a refutation meets the same refutation, so one answer rules out most other
+moves (must-play regions and virtual connections, after Hayward et al. 2003, "Solving 7x7 Hex"). Without search, chains
+that bridges join from edge to edge have won, and so has a move with threats that no single reply meets. A position
+takes 0.2 ms after 12 stones and 0.6 s after the first one (one core).
 """
 
 from collections.abc import Iterator
@@ -18,11 +18,11 @@ MAX_SIZE = 5
 
 
 class Side(NamedTuple):
-    """One player's stones, and its chains as the cells next to each; the two edges are the first two chains."""
+    """One player's stones and chains; a chain is the set of its adjacent cells, and the first two are the edges."""
 
     color: int  # 0 joins top and bottom, 1 joins left and right
     stones: int
-    chains: tuple[int, ...]  # bitboards; none at all once the edges are joined
+    chains: tuple[int, ...]  # bitboards; empty once the edges are joined
 
 
 def make_oracle(size: int) -> Oracle:
@@ -31,7 +31,7 @@ def make_oracle(size: int) -> Oracle:
 
 
 class Solver:
-    """Remembers the positions that it has searched. A cell is an integer with its bit set."""
+    """Caches the positions that it has searched. A cell is an integer with its bit set."""
 
     def __init__(self, size: int):
         self._num_cells = size * size
@@ -45,8 +45,8 @@ class Solver:
     def action_values(self, observation: np.ndarray) -> dict[int, int]:
         """The value, for the player to move, after each legal action.
 
-        No first move wins: the other player has the choice of both sides. A swap exchanges the
-        places of the two players.
+        Every first move loses, because the other player may then choose the better side by a swap. A
+        swap exchanges the players' sides.
         """
         own, other = to_bits(observation[..., 0]), to_bits(observation[..., 1])
         color, can_swap = int(observation[0, 0, 2]), bool(observation[0, 0, 3])
@@ -69,7 +69,7 @@ class Solver:
         return values
 
     def _refutation(self, moved: Side, player: Side, empty: int) -> int | None:
-        """The plan by which `player` beats what `moved` has just done; None if it is lost."""
+        """The plan by which `player` wins after the last move of `moved`; None if it loses."""
         if self._bridges(moved, empty) is not None:
             return None
         region, threatened = self._threats(moved, empty)
@@ -77,7 +77,7 @@ class Solver:
         return plan if won else None
 
     def _search(self, player: Side, other: Side, region: int, threatened: int) -> tuple[bool, int]:
-        """Whether `player`, to move, wins, and the winner's plan. `region`, `threatened`: `_threats` of `other`."""
+        """(whether `player`, to move, wins; the winner's plan). `region`, `threatened`: `_threats` of `other`."""
         key = (player.stones << self._num_cells | other.stones) << 1 | player.color
         known = self._known.get(key)
         if known is None:
@@ -85,7 +85,7 @@ class Solver:
         return known
 
     def _expand(self, player: Side, other: Side, region: int, threatened: int) -> tuple[bool, int]:
-        """`_search` of a position met for the first time; tries the moves that leave the fewest answers first."""
+        """`_search` of a new position; first tries the moves that leave the fewest answers."""
         empty = self._empty(player, other)
         moves = []
         for cell in _cells(region):
@@ -114,7 +114,7 @@ class Solver:
     def _threats(self, side: Side, empty: int) -> tuple[int, int]:
         """The threats of `side`: wins by one more move.
 
-        Returns (the cells that meet every threat, so that all other moves lose at once; all cells that threats need).
+        Returns (the cells that meet every threat: all other replies lose at once; all cells that threats need).
         """
         region, threatened = empty, 0
         for cell in _cells(empty):
@@ -127,9 +127,9 @@ class Solver:
         return region, threatened
 
     def _bridges(self, side: Side, empty: int) -> int | None:
-        """A plan that joins the edges even if the other side moves: pairs of cells, no two pairs sharing one.
+        """A plan that joins the edges even if the other side moves: disjoint pairs of cells (bridges).
 
-        Greedy from the first edge on, so None means only that none was seen.
+        The search is greedy from the first edge, so None means only that it found no plan.
         """
         if not side.chains:
             return 0
@@ -151,7 +151,7 @@ class Solver:
                 return None
 
     def _place(self, side: Side, cell: int) -> Side:
-        """The side with one more stone; the chains that it touches become one."""
+        """The side with one more stone; chains next to it are merged."""
         first, second, *others = side.chains
         joined, apart = self._neighbours[cell], []
         for chain in others:
@@ -179,7 +179,7 @@ class Solver:
 
 
 def _cells(bits: int) -> Iterator[int]:
-    """Each set bit by itself, lowest first."""
+    """The single bits that are set, lowest first."""
     while bits:
         cell = bits & -bits
         yield cell
@@ -187,13 +187,13 @@ def _cells(bits: int) -> Iterator[int]:
 
 
 def _pair(bits: int) -> int:
-    """The lowest two set bits; 0 if there are not two."""
+    """The lowest two set bits; 0 if fewer are set."""
     rest = bits & (bits - 1)
     return (bits ^ rest) | (rest & -rest) if rest else 0
 
 
 def _neighbours(size: int) -> list[int]:
-    """For each cell the bits of the cells next to it."""
+    """For each cell, the bits of adjacent cells."""
     cells = [divmod(cell, size) for cell in range(size * size)]
     steps = ((0, -1), (0, 1), (-1, 0), (1, 0), (-1, 1), (1, -1))
     around = [[(row + down, column + right) for down, right in steps] for row, column in cells]
@@ -201,6 +201,6 @@ def _neighbours(size: int) -> list[int]:
 
 
 def _eccentricity(size: int) -> list[int]:
-    """For each cell twice its distance from the board's centre, in moves of a hexagonal grid."""
+    """For each cell, twice its hexagonal distance from the board's centre."""
     offsets = [(2 * (cell // size) - size + 1, 2 * (cell % size) - size + 1) for cell in range(size * size)]
     return [max(abs(down), abs(right), abs(down + right)) for down, right in offsets]

@@ -1,8 +1,8 @@
-"""Oracles: the exact value of a position after each of its moves.
+"""Oracles: the exact value of a position after each legal move.
 
 A position is the observation of the player to move, which in these games shows everything that matters: stones, whose
-edges are whose, whether a swap is legal. So an oracle knows neither pgx nor a run, and can judge whatever an agent saw.
-Values are results under perfect play, undiscounted, for the player to move: +1 won, 0 drawn, -1 lost.
+edges are whose, whether a swap is legal. An oracle therefore depends neither on pgx nor on a run. Values are results
+under perfect play, undiscounted, for the player to move: +1 won, 0 drawn, -1 lost.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 
 ILLEGAL = -2
-"""Stands in `Solutions.action_values` where an action is not legal: below every value."""
+"""In `Solutions.action_values` for illegal actions; below every value."""
 
 
 class Oracle(NamedTuple):
@@ -22,9 +22,9 @@ class Oracle(NamedTuple):
     """observation [*obs] of a position that is not over -> the value, for the player to move, after each legal
     action"""
     min_plies: int
-    """how many moves must have been made: earlier positions would take too long to solve"""
+    """fewest moves made before a position; earlier positions would take too long to solve"""
     is_small: bool
-    """whether there are so few positions that all of them can be judged, and none need be sampled"""
+    """whether the game has so few positions that all of them are judged instead of a sample"""
 
 
 class Solutions(NamedTuple):
@@ -35,12 +35,12 @@ class Solutions(NamedTuple):
 
     @property
     def keeps_value(self) -> np.ndarray:
-        """[N, A] bool: the moves that are no mistakes."""
+        """[N, A] bool: the optimal moves, which keep the position's value."""
         return self.action_values == self.value[:, None]
 
     @property
     def can_err(self) -> np.ndarray:
-        """[N] bool: some legal moves keep the value and others lose some of it."""
+        """[N] bool: some legal moves keep the value and others do not."""
         return ((self.action_values != ILLEGAL) & ~self.keeps_value).any(axis=1)
 
 

@@ -1,4 +1,4 @@
-"""The games whose exact play is known, and tic-tac-toe's."""
+"""The games that have a solver, and the solver of tic-tac-toe."""
 
 import functools
 from collections.abc import Callable
@@ -16,7 +16,7 @@ LINES = (0o7, 0o70, 0o700, 0o111, 0o222, 0o444, 0o421, 0o124)
 
 
 def tic_tac_toe() -> Oracle:
-    """The oracle of pgx's tic-tac-toe: observation [3, 3, 2], own stones and the opponent's.
+    """The oracle of pgx's tic-tac-toe: observation [3, 3, 2], own stones and the opponent's stones.
 
     Plain negamax over two 9-bit boards: 5,478 positions, each solved once.
     """
@@ -30,7 +30,7 @@ def tic_tac_toe() -> Oracle:
 
 @functools.cache
 def _value_after(moved: int, other: int) -> int:
-    """The result for the player who has just moved and owns `moved`."""
+    """The value for the player who has just moved and has the stones `moved`."""
     if any(moved & line == line for line in LINES):
         return 1
     empty = FULL & ~(moved | other)
@@ -52,7 +52,7 @@ SOLVED = {
 
 
 def make_oracle(game: Game, board_size: int | None) -> Oracle:
-    """Exact play of a game of the catalogue; ValueError if it is not known."""
+    """The oracle of a game of the catalogue; raises ValueError if there is no solver for it."""
     exact, asked = SOLVED.get(game.name), board_size or 0
     if exact and GAMES[game.name] is game and (exact.largest_size is None or 0 < asked <= exact.largest_size):
         return exact.make_oracle(asked)

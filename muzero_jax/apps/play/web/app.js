@@ -1,5 +1,5 @@
-// The page: asks the server, which alone knows the rules and draws the board, and shows what it says.
-// Whose turn is the agent's is decided here: `you` is "0" or "1" (a colour), "both" or "none" (watching).
+// The page: sends requests to the server, which knows the rules and draws the board, and shows the answers.
+// The page decides which side the agent plays: `you` is "0" or "1" (a colour), "both" or "none" (watching).
 
 import { Board } from "./board.js";
 import { drawPad, keyDirection, listenToSwipes, playedBy } from "./pad.js";
@@ -15,15 +15,15 @@ const board = new Board($("board"), $("tip"), onCell);
 
 let state = null;
 let analysis = null;
-let chosen = null; // the cell that a move of two clicks starts from
-let choices = []; // moves between the same two cells, of which one is to be picked
+let chosen = null; // the first cell of a move of two clicks
+let choices = []; // moves between the same two cells, from which to pick one
 let hinted = -1; // the ply for which a hint was asked
 let isBusy = false;
 let isPlaying = false;
 let isPaused = false;
-let mistake = ""; // in a sentence
-let held = ""; // the move of the key that is held, on a screen that does not wait for a person
-let generation = 0; // a new game, an undo or another side makes running turns stop
+let mistake = ""; // an error message
+let held = ""; // the move of the key that is held down, in games that do not wait for a person
+let generation = 0; // increased by a new game, an undo or a change of sides, which stops running turns
 
 const you = () => $("you").value;
 const isAgents = (colour) => you() === "none" || (you() !== "both" && Number(you()) !== colour);
@@ -37,14 +37,14 @@ const seat = () => (["0", "1"].includes(you()) ? { seat: Number(you()) } : {});
 const order = (name, fields) => ask(`api/${name}`, { ...fields, ...seat() });
 const search = (name, fields) => order(name, { num_simulations: Number($("budget").value), ply: state.ply, ...fields });
 
-// How long a move of the agent's stands before the next; a turn of several moves must be seen, and its dice.
+// How long a move is shown before the agent's next one; longer within a turn, so that people see its moves and dice.
 function pause() {
   if (state.pace) return state.pace;
   if (state.num_players === 1) return PAUSE_OF_ONE;
   return state.in_turns ? (you() === "none" ? PAUSE : 0) : PAUSE_IN_A_TURN;
 }
 
-// One order at a time; its mistake becomes a sentence on the page, and the board what the server has.
+// One request at a time; an error is shown on the page, and the board is loaded again.
 async function attempt(action) {
   if (isBusy) return;
   isBusy = true;
@@ -67,7 +67,7 @@ function receive(newState) {
   draw();
 }
 
-// A person need not wait for the overlay, but a second click before the first is answered is none.
+// A person need not wait for the overlay, but a second click before the answer to the first is ignored.
 async function playMove(move) {
   if (isLive() && isBusy && !isPaused) return hold(move);
   if (isPlaying) return;
@@ -79,13 +79,13 @@ async function playMove(move) {
   });
 }
 
-// On a screen that goes on, a button or a swipe is a key that is held for two moves.
+// In a game that does not wait, a button or a swipe counts as a key held for two moves.
 function hold(move) {
   held = move;
   setTimeout(() => held === move && (held = ""), 2 * state.pace);
 }
 
-// The agent's turns, until a person is to move or the game is over; then the overlay.
+// Plays the agent's turns until a person is to move or the game is over; then shows the overlay.
 async function goOn() {
   const mine = ++generation;
   while (!state.result && isAgents(state.to_move) && !isPaused) {
@@ -101,7 +101,7 @@ async function goOn() {
   if (overlay() && !state.result) await analyse();
 }
 
-// Whether the game goes on while a person plays it.
+// Whether a person plays a game that does not wait.
 const isLive = () => state.pace && isMine();
 
 async function paced(answer) {
@@ -118,18 +118,18 @@ async function analyse() {
   draw();
 }
 
-// Orders that stop what is running: they wait for the answer under way, then begin.
+// Stops running turns: waits for the answer to the present request, then runs the action.
 async function interrupt(action) {
   generation++;
   while (isBusy) await new Promise((done) => setTimeout(done, 20));
   await attempt(action);
 }
 
-// A click on a cell of the board, which has a name and perhaps a move.
+// A click on a cell of the board: its name, and its move if one click plays one.
 function onCell({ cell, move }) {
   if (!state.result && isAgents(state.to_move)) {
     say("It is the agent's turn.");
-    if (!isBusy && !isPaused) interrupt(goOn); // its order failed, or another page has played meanwhile
+    if (!isBusy && !isPaused) interrupt(goOn); // a request failed, or another page has played
     else draw();
   } else if (state.clicks === 2) onSquare(cell);
   else if (move) playMove(move);
@@ -158,7 +158,7 @@ const movesFrom = (cell) => Object.keys(state.paths).filter((move) => state.path
 // --- drawing ---------------------------------------------------------------------------------------------------------
 
 function draw(status) {
-  if (!$("you").options.length) return; // no answer yet, so no controls
+  if (!$("you").options.length) return; // before the first answer
   Object.assign(document.body.dataset, { board: state.board, busy: isBusy, players: state.num_players });
   document.body.style.setProperty("--first", `var(--${state.inks[0]})`);
   document.body.style.setProperty("--second", `var(--${state.inks[1]})`);
@@ -175,7 +175,7 @@ function draw(status) {
   drawThoughts(thoughts());
 }
 
-// The result, large, or whose turn it is, with that side's colour; in a game for one the points so far.
+// The result, or whose turn it is with that side's colour; in a single-player game the points so far.
 function drawStatus(status) {
   const isForOne = state.num_players === 1;
   $("status").textContent = (isForOne ? null : status) ?? capital(state.status);
@@ -188,7 +188,7 @@ function say(text) {
   drawMessage();
 }
 
-// A mistake; or else that a swap has changed what stands on the board, or that somebody passed or has to.
+// An error; else a notice that somebody swapped, passed or must pass.
 function drawMessage() {
   const notice = state ? noticeOf(state) : "";
   $("message").textContent = mistake || notice;
@@ -204,7 +204,7 @@ function noticeOf({ names, legal, moves, movers, result, swapped }) {
   return passed + (mustPass ? "No move is possible: press Pass." : "");
 }
 
-// A number for each move, or for each turn where a turn has several.
+// One list item for each move, or for each turn if turns have several moves.
 function drawMoves() {
   const turns = [];
   state.moves.forEach((move, index) => {
@@ -215,7 +215,7 @@ function drawMoves() {
   $("moves").replaceChildren(...turns.map((moves) => make("li", moves.join(" "))));
 }
 
-// Buttons for moves that no click names. Beside the board: a pass, a swap, the pieces that a pawn may become.
+// Buttons for moves that no click plays. Next to the board: pass, swap, the choices of a promotion.
 function drawButtons() {
   const isSpecial = (move) => move in SPECIAL;
   fillButtons("choices", choices.length ? choices : state.buttons.filter(isSpecial));
@@ -230,7 +230,7 @@ function fillButtons(place, moves) {
     playMove(event.target.dataset.move);
   };
   const shown = isMine() ? moves : [];
-  if (state.pace && $(place).children.length === shown.length) return; // a click must find the button that it began on
+  if (state.pace && $(place).children.length === shown.length) return; // a new button would lose a click in progress
   $(place).replaceChildren(
     ...shown.map((move) => {
       const button = make("button", "", { type: "button", onclick: press });
@@ -241,7 +241,7 @@ function fillButtons(place, moves) {
   );
 }
 
-// A button with what the overlay says of its move.
+// Labels a button with its move and the overlay's number for it.
 function mark(button, move, name) {
   const note = choices.length ? "" : thoughts()?.notes[move];
   button.textContent = name + (note ? ` (${note})` : "");
@@ -279,14 +279,14 @@ function fillControls() {
   document.title = `${$("title").textContent} – muzero_jax`;
   const [first, second] = state.names;
   const ofTwo = [["0", `${first} (first)`], ["1", second], ["both", "both sides"], ["none", "neither: watch"]];
-  const ofOne = [["0", "yourself"], ["none", "not: watch the agent"]];
+  const ofOne = [["0", "yes"], ["none", "no: watch the agent"]];
   const sides = state.num_players === 1 ? ofOne : ofTwo;
   $("you").replaceChildren(...sides.map(([value, text]) => make("option", text, { value })));
   const isUsual = (budget) => budget === state.num_simulations;
   $("budget").replaceChildren(...state.budgets.map((n) => make("option", n, { value: n, selected: isUsual(n) })));
 }
 
-// Another --num-simulations starts afresh.
+// The key of stored choices; with another --num-simulations the defaults return.
 const memory = () => `${$("title").textContent}, ${state.num_simulations}`;
 const keep = () => remember(memory(), { you: you(), budget: $("budget").value, overlay: $("overlay").value, isPaused });
 
@@ -301,7 +301,7 @@ function recall() {
     const isOffered = [...$(id).options].some((option) => option.value === kept?.[id]);
     if (isOffered) $(id).value = kept[id];
   }
-  isPaused = Boolean(isLive()) || kept?.isPaused === true; // a person starts a screen by a key
+  isPaused = Boolean(isLive()) || kept?.isPaused === true; // a key starts such a game
 }
 
 $("new").addEventListener("click", () =>
@@ -340,7 +340,7 @@ for (const id of ["budget", "overlay"])
     interrupt(goOn);
   });
 
-// The arrow keys play, and the space bar fires, unless a list or a cell of the board has use for them.
+// The arrow keys play and the space bar fires, unless a list or a cell of the board uses these keys.
 document.addEventListener("keydown", (event) => {
   const direction = keyDirection(event);
   if (!state || ![...state.directions, ...state.buttons].includes(direction)) return;

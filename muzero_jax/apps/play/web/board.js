@@ -1,7 +1,7 @@
-// The board: shows the drawing that the server sends, and tells which of its cells was clicked. It draws nothing itself;
-// what was clicked, where a picked-up piece may go and where the focus is are classes that style.css colours.
+// The board: shows the drawing that the server sends, and reports which of its cells was clicked. It draws nothing
+// itself: clicked cells, targets of a picked-up piece and the focus are classes that style.css colours.
 
-const READABLE = 7.5; // pixels: smaller numbers are left out, and a hint shows that of the cell under the pointer
+const READABLE = 7.5; // pixels: smaller numbers are hidden, and a tooltip shows that of the cell under the pointer
 const STEPS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
 export class Board {
@@ -15,7 +15,7 @@ export class Board {
     new ResizeObserver(() => this.measure()).observe(place);
   }
 
-  // `chosen` is the name of the cell that was picked up, `targets` the names of those where it may go.
+  // `chosen` is the name of the picked-up piece's cell or null, `targets` the names of cells where it may go.
   show(svg, chosen, targets) {
     if (svg !== this.svg) {
       const hadFocus = this.place.contains(document.activeElement);
@@ -35,7 +35,7 @@ export class Board {
     }
   }
 
-  // A click answers at once, before the server does.
+  // Marks a click at once, before the server answers.
   press(cell) {
     if (!cell) return;
     cell.focus();
@@ -57,7 +57,7 @@ export class Board {
     return this.place.querySelector(`[role="button"][data-row="${row}"][data-column="${column}"]`);
   }
 
-  // One cell alone is a stop of the Tab key: the last that had the focus.
+  // The Tab key stops at only one cell: the last that had the focus.
   remember(cell) {
     if (cell?.getAttribute("role") !== "button") return;
     for (const other of this.place.querySelectorAll('[tabindex="0"]')) other.setAttribute("tabindex", -1);
@@ -71,7 +71,7 @@ export class Board {
     this.place.toggleAttribute("data-small", size * scale < READABLE);
   }
 
-  // What the overlay says of a cell, beside it in letters that everybody can read.
+  // Shows the overlay's text for a cell next to it, in readable size.
   hint(target) {
     const cell = target?.closest(".cell");
     const text = cell?.dataset.tip ?? "";

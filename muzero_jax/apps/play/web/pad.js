@@ -1,10 +1,10 @@
-// Moves that are directions: four buttons around a middle, the arrow keys, and a swipe over the board.
+// Moves that are directions: by four buttons, by the arrow keys, or by a swipe over the board.
 
 const SIGNS = { left: "◀", up: "▲", right: "▶", down: "▼" };
 const KEYS = { ArrowLeft: "left", ArrowUp: "up", ArrowRight: "right", ArrowDown: "down", " ": "fire" };
 const SHORTEST_SWIPE = 24; // pixels of a swipe
 
-// The buttons keep their places where a direction is not legal; `dress` says what else stands on one.
+// Buttons of illegal directions stay in place, disabled; `dress` adds the overlay to a button.
 export function drawPad(state, isMine, play, dress) {
   const pad = document.getElementById("pad");
   pad.hidden = !state.directions.length;
@@ -27,7 +27,7 @@ export function drawPad(state, isMine, play, dress) {
   }
 }
 
-// What a key plays; undefined for other keys, and where a list or a cell has use for it.
+// The move of a key; undefined for other keys, and if a list or a cell uses the key.
 export function keyDirection(event) {
   if (event.altKey || event.ctrlKey || event.metaKey || event.defaultPrevented) return undefined;
   if (event.target.closest?.('select, input, .cell[role="button"]')) return undefined;

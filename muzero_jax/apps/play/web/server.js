@@ -1,4 +1,4 @@
-// Questions and orders to the server, whose mistakes are sentences; and what the browser remembers of a game.
+// Requests to the server, whose errors become exceptions; and choices that the browser stores for a game.
 
 export async function ask(path, fields) {
   const options = fields && {
@@ -16,7 +16,7 @@ export async function ask(path, fields) {
 export const capital = (text) => text[0].toUpperCase() + text.slice(1);
 const sentence = (text) => capital(text) + (/[.!?]$/.test(text) ? "" : ".");
 
-// A browser may keep nothing: then it starts afresh.
+// A browser may forbid storage: then choices are not remembered.
 export function remember(name, choices) {
   try {
     localStorage.setItem(`muzero_jax: ${name}`, JSON.stringify(choices));
