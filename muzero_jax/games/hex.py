@@ -21,7 +21,7 @@ def symmetries(cells: Grid) -> list[Grid]:
 
 
 def switched(state: EnvState, move: Move) -> EnvState:
-    """The same stones with the other side to move: negates the board, which is the mover's, and sets the color plane."""
+    """The same stones with the other side to move: negates the mover's board, and sets the plane of its color."""
     del move
     state = exchanged(state)
     game = state._x._replace(board=-state._x.board)

@@ -45,7 +45,7 @@ class Layout(NamedTuple):
     """(symmetry, plane) for each bool plane that a symmetry negates, such as the plane of the colour to move"""
     outcome_location: Callable[[tuple[int, int], int], Int[np.ndarray, " C"]] | None = None
     """(board shape, number of outcomes) -> the cell that each outcome of chance touches, -1 for none. Every cell lists
-        its outcomes in the same order. None: the effect of a symmetry on outcomes is unknown"""
+    its outcomes in the same order. None: the effect of a symmetry on outcomes is unknown"""
 
 
 NO_CELLS = Layout(action_location=lambda shape, num_actions: np.full(num_actions, -1))

@@ -1,8 +1,7 @@
 """Shogi and animal shogi; moves are written as in USI: `7g7f`, `8h2b+` with a promotion, `P*5e` for a drop.
 
 A square is file (from the right) * height + rank (from the top), as the player to move sees the board. pgx's action of
-shogi is (a kind of move) * 81 + the square that the piece goes to. The kinds are ten directions, the same with
-promotion,
+shogi is (a kind of move) * 81 + the square that the piece goes to. Kinds are ten directions, the same with promotion,
 and seven drops; the piece is the first own one against the direction. An action of animal shogi is (a direction or
 drop) * 12 + the square that the piece leaves or is dropped on.
 """
@@ -27,7 +26,7 @@ BACK = ((0, 1), (-1, 1), (1, 1), (-1, 0), (1, 0), (0, -1), (-1, -1), (1, -1), (-
 """(files, ranks) back to the square that a piece of shogi came from, by direction; the last two are a knight's."""
 KNIGHTS = 8, 9
 STEPS = ((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1))
-"""(files, ranks) by which a piece of animal shogi moves, by direction."""
+"""(files, ranks) that a piece of animal shogi moves, by direction."""
 RANKS = "abcdefghi"
 
 ReadState = Callable[[EnvState], tuple[np.ndarray, np.ndarray, int]]
@@ -40,9 +39,9 @@ Decode = Callable[[np.ndarray, int], Move | None]
 
 
 def action_location(shape: tuple[int, int], num_actions: int) -> Int[np.ndarray, " A"]:
-    """The square in pgx's action, as a cell of the observation, which turns pgx's board by a quarter.
+    """The square that pgx's action contains, as a cell of the observation, which turns pgx's board by a quarter.
 
-    The piece goes to that square; in animal shogi it leaves it, unless it is dropped on it.
+    The piece goes to that square; in animal shogi it leaves it or is dropped on it.
     """
     height, width = shape
     file, rank = np.divmod(np.arange(num_actions) % (height * width), height)
