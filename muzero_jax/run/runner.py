@@ -58,7 +58,7 @@ def train(
 ) -> list[Result | ValueError]:
     """Trains agents with one program until their budget is spent or a signal asks for a stop; returns how each ended.
 
-    After Ctrl-C, SIGTERM or SIGHUP the chunk ends, and the run is saved. In the final matches, SIGTERM and SIGHUP raise
+    After Ctrl-C, SIGTERM or SIGHUP the run is saved at the end of the chunk. In the final matches, the latter two raise
     `interrupt.Stopped`.
 
     Args:
