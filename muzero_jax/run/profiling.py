@@ -107,7 +107,7 @@ def seconds_by_scope(events: list[dict], program_text: str) -> dict[str, float]:
     Args:
       events: of the Perfetto trace. Loops and branches are skipped, because it also has the operations in them.
       program_text: the compiled program. Operations without metadata have the empty scope: some of XLA's rewrites lose
-        it, and operations that XLA adds (mostly copies) have none.
+        it, and those that XLA adds (mostly copies) have none.
     """
     scopes, module = operation_scopes(program_text), program_text.split(maxsplit=2)[1].rstrip(",")
     seconds: Counter[str] = Counter()
