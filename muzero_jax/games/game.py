@@ -41,7 +41,7 @@ class Game(NamedTuple):
         None  # board size -> a pgx `Env` or `chance.ListedRules`; None: pgx's own under this name
     )
     turns_alternate: bool = True  # False if a player may move twice, so that no constant discount is right
-    sizes: range | None = None  # board sizes that `rules` accepts besides None, its default; None if there is no choice
+    sizes: range | None = None  # board sizes that `rules` takes, None being its default; None if there is no choice
     layout: Layout = Layout()
     notation: MakeNotation | None = None  # how moves are written; None: what `view.page` needs
     view: View = View()

@@ -58,8 +58,7 @@ def train(
 ) -> list[Result | ValueError]:
     """Trains agents with one program until their budget is spent or a signal asks for a stop; returns how each ended.
 
-    After Ctrl-C, SIGTERM or SIGHUP the run is saved at the end of the chunk. In the final matches, the latter two raise
-    `interrupt.Stopped`.
+    A signal saves the run at the end of the chunk. In the final matches, all but Ctrl-C raise `interrupt.Stopped`.
 
     Args:
       planned: usually one agent. In process 0, the caller has opened their folders (`run_directory.opened`).
