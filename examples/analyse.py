@@ -1,4 +1,4 @@
-"""Loads a trained agent, which plays against itself and says what it expects: python examples/analyse.py"""
+"""Loads a trained agent, lets it play against itself, and prints its moves and values: python examples/analyse.py"""
 
 import jax
 
@@ -7,6 +7,6 @@ import muzero_jax
 agent = muzero_jax.load("agent:hex_5x5")  # or the folder of a run: "runs/hex-5-seed0"
 state = agent.environment.init(jax.random.key(0))
 while not state.terminated:
-    analysis = agent.analyse(state)  # agent.act(state) is analysis.action alone
+    analysis = agent.analyse(state)  # agent.act(state) returns only the action
     print(agent.notation.write(state, analysis.action), f"value {analysis.value:+.2f} for the side to move")
     state = agent.environment.move(state, analysis.action).state

@@ -1,7 +1,7 @@
 """A logger of your own, and a run that ends as soon as it is good enough: python examples/logger.py
 
-`on_metrics` and `on_evaluation` take flat dicts of plain numbers, the lines of metrics.jsonl. What they raise ends the
-run; it is saved first.
+`on_metrics` and `on_evaluation` take flat dicts of plain numbers, the lines of metrics.jsonl. If one raises an
+exception, the run is saved and then ends.
 """
 
 import csv
@@ -21,13 +21,13 @@ class GoodEnough(Exception):
 
 
 def stop_when_strong(record):
-    """Called with the records that bring an evaluation: its scores are from 0 to 1."""
+    """Called with the records of evaluations, whose scores are from 0 to 1."""
     if record.get("eval/random", 0.0) >= 0.9:
         raise GoodEnough(f"{record['eval/random']:.0%} against random play after {record['time/minutes']:.1f} minutes")
 
 
 def main(config=CONFIG, run_dir="runs/logged"):
-    """Trains, and writes some columns of every record into a table beside the run's folder."""
+    """Trains, and writes some columns of every record to a table next to the run's folder."""
     Path(run_dir).mkdir(parents=True, exist_ok=True)
     with open(f"{run_dir}.csv", "w", newline="") as file:
         table = csv.DictWriter(file, COLUMNS, extrasaction="ignore")

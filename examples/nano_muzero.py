@@ -1,7 +1,7 @@
-"""MuZero in one file, to read at once or to fork: python examples/nano_muzero.py --env tic_tac_toe --minutes 5
+"""MuZero in one file, to read in one sitting or to fork: python examples/nano_muzero.py --env tic_tac_toe --minutes 5
 
-pgx plays, mctx searches, Flax and Optax learn, and nothing of muzero_jax is used. One jitted function is an iteration:
-it plays T moves of B games, stores them, and makes U gradient steps. Games are for two players who take turns.
+pgx plays, mctx searches, Flax and Optax learn; nothing of muzero_jax is used. One jitted function is an iteration: it
+plays T moves of B games, stores them, and makes U gradient steps. Games are for two players who alternate.
 Sources: MuZero (Schrittwieser et al. 2020) with the search of Gumbel MuZero (Danihelka et al. 2022).
 """
 
@@ -19,7 +19,7 @@ import pgx.hex
 
 
 class Settings(NamedTuple):
-    """All hyperparameters; their letters stand in the shapes below."""
+    """All hyperparameters; the shapes below use their letters."""
 
     num_envs: int = 256  # B, games at once
     rollout_length: int = 8  # T, moves of each game in an iteration
@@ -37,7 +37,7 @@ class Settings(NamedTuple):
 
 
 class Nano(NamedTuple):
-    """A game, a network and the settings: all that the functions below need besides their data."""
+    """A game, a network and the settings: everything that the functions below need in addition to their data."""
 
     env: Any  # a pgx.Env
     init: Any  # key -> params
@@ -53,10 +53,10 @@ class Frame(NamedTuple):
     legal_action_mask: jax.Array  # [A] bool
     action: jax.Array  # []
     reward: jax.Array  # [], for the player who moved
-    discount: jax.Array  # [], 0 where the move ended the game, else -1: the next value is the opponent's
-    policy: jax.Array  # [A], what search made of the prior
-    value: jax.Array  # [], what search says of the position
-    explored: jax.Array  # [] bool, whether the move was drawn at random
+    discount: jax.Array  # [], 0 if the move ended the game, else -1, because the next value is the opponent's
+    policy: jax.Array  # [A], the search's improved policy
+    value: jax.Array  # [], the search's value of the position
+    explored: jax.Array  # [] bool, whether the move was uniformly random
 
 
 class State(NamedTuple):
@@ -100,7 +100,7 @@ class MLP(nn.Module):
 
 
 def scale(x: jax.Array) -> jax.Array:
-    """Each row's smallest number becomes 0 and its largest 1."""
+    """Scales each row so that its smallest number becomes 0 and its largest 1."""
     low, high = x.min(axis=-1, keepdims=True), x.max(axis=-1, keepdims=True)
     return (x - low) / (high - low + 1e-5)
 
@@ -140,7 +140,7 @@ def random_moves(key, games) -> jax.Array:
 
 
 def self_play(params, games, key, nano: Nano, search=search):
-    """Plays T moves of every game; finished games start afresh. Returns the games and the frames [T, B, ...]."""
+    """Plays T moves of every game; finished games start again. Returns the games and the frames [T, B, ...]."""
     env, settings, rows = nano.env, nano.settings, jnp.arange(nano.settings.num_envs)
 
     def move(games, key):
@@ -158,9 +158,9 @@ def self_play(params, games, key, nano: Nano, search=search):
 
 
 def make_targets(window: Frame, settings: Settings) -> tuple[jax.Array, ...]:
-    """Reward [N, K], value [N, K + 1], policy [N, K + 1, A], and whether the game went on till there [N, K + 1].
+    """Reward [N, K], value [N, K + 1], policy [N, K + 1, A], and whether the game has not ended before [N, K + 1].
 
-    Values are returns by G_t = r_{t+1} + d_{t+1} G_{t+1}, up to n moves or the first random one. Past the end all is 0.
+    Values are G_t = r_{t+1} + d_{t+1} G_{t+1}, up to n moves or the first random one. Past the end, r and G are 0.
     """
     k = settings.unroll_steps
     at = [Frame(*(x[:, i : i + k + 1] for x in window)) for i in range(settings.td_steps + 1)]
@@ -176,7 +176,7 @@ def loss(params, window: Frame, key, nano: Nano) -> jax.Array:
     """MuZero's loss: the root counts 1, each unrolled step 1 / K, and half the gradient enters the dynamics."""
     k, (rewards, values, policies, alive) = nano.settings.unroll_steps, make_targets(window, nano.settings)
     random = jax.random.randint(key, (len(window.action), k), 0, window.policy.shape[-1])
-    actions = jnp.where(alive[:, :-1] > 0, window.action[:, :k], random)  # past the end any action leads on
+    actions = jnp.where(alive[:, :-1] > 0, window.action[:, :k], random)  # past the end, learn with any action
 
     def judgement(i, value, policy):
         return scalar_loss(value, values[:, i]) + alive[:, i] * optax.softmax_cross_entropy(policy, policies[:, i])
@@ -203,12 +203,12 @@ def update(learner, window: Frame, key, nano: Nano):
 
 
 def remember(replay: Frame, frames: Frame) -> Frame:
-    """The replay buffer with new frames in place of its oldest."""
+    """The replay buffer with new frames instead of its oldest."""
     return jax.tree.map(lambda old, new: jnp.concatenate([old[len(new) :], new]), replay, frames)
 
 
 def draw(replay: Frame, key, settings: Settings) -> Frame:
-    """N windows of L frames, each as likely as any other."""
+    """N windows of L = K + n + 1 frames, sampled uniformly."""
     time_key, game_key = jax.random.split(key)
     length, shape = settings.unroll_steps + settings.td_steps + 1, (settings.batch_size, 1)
     start = jax.random.randint(time_key, shape, 0, settings.replay_length - length + 1)
@@ -217,7 +217,7 @@ def draw(replay: Frame, key, settings: Settings) -> Frame:
 
 
 def iterate(state: State, learns, nano: Nano) -> tuple[State, jax.Array]:
-    """One iteration: play, remember, learn if the replay buffer is full. Returns the mean loss too."""
+    """One iteration: play, store the frames, and learn if the buffer is full. Also returns the mean loss."""
     key, play_key, learn_key = jax.random.split(state.key, 3)
     games, frames = self_play(state.learner[0], state.games, play_key, nano)
     replay, keys = remember(state.replay, frames), jax.random.split(learn_key, nano.settings.updates_per_iteration)
@@ -245,7 +245,7 @@ def match(params, key, nano: Nano) -> jax.Array:
     """The mean score (1, 0.5 or 0) against uniformly random moves; the agent begins half of the games."""
     rows = jnp.arange(nano.settings.num_envs)
     games = jax.vmap(nano.env.init)(jax.random.split(key, len(rows)))
-    seat = (games.current_player + rows) % 2  # whom the agent plays
+    seat = (games.current_player + rows) % 2  # the agent's player
 
     def move(carry):
         games, key, score = carry
@@ -260,7 +260,7 @@ def match(params, key, nano: Nano) -> jax.Array:
 
 
 class Hex(pgx.hex.Hex):
-    """Hex of any size; in pgx 2.6 games begin on 11x11 whatever the size."""
+    """Hex of any size; in pgx 2.6, games of every size begin on an 11x11 board."""
 
     def _init(self, key):
         state = super()._init(key)
@@ -277,7 +277,7 @@ def make_nano(name: str, size: int | None, settings: Settings) -> Nano:
 
 
 def train(nano: Nano, *, minutes: float, seed: int = 0) -> Any:
-    """The parameters after so many minutes; prints the score against random play on the way."""
+    """Trains for so many minutes, printing the score against random play, and returns the parameters."""
     state, start, iteration = init(jax.random.key(seed), nano), time.time(), 0
     run, score = jax.jit(partial(iterate, nano=nano), donate_argnums=0), jax.jit(partial(match, nano=nano))
     while (seconds := time.time() - start) < 60 * minutes:

@@ -14,7 +14,7 @@ SHAPE = (len(HEAPS), max(HEAPS))
 
 
 class State(NamedTuple):
-    """A position, with the fields that every game needs; `observation` happens to be all that there is to it."""
+    """A position, with the fields that every game needs. In Nim, `observation` already holds the whole position."""
 
     current_player: jax.Array  # [] int32, 0 or 1: who is to move
     observation: jax.Array  # [3, 5, 1] bool, what that player sees: where an object lies
@@ -33,12 +33,12 @@ def position(objects: jax.Array, player: jax.Array) -> State:
 
 
 class Nim:
-    """The rules: `init` begins a game, and `step` returns what a move leads to."""
+    """The rules: `init` begins a game, and `step` returns the state after a move."""
 
     num_players = 2
 
     def init(self, key: jax.Array) -> State:
-        """A new game; `key` is for games that begin by chance."""
+        """A new game; `key` is for games with a random start."""
         del key
         return position(jnp.arange(SHAPE[1]) < jnp.array(HEAPS)[:, None], jnp.int32(0))
 

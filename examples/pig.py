@@ -1,7 +1,7 @@
-"""Pig, a game of dice for two in one file: python experiments/train.py --env examples/pig.py --minutes 1
+"""Pig, a two-player game of dice in one file: python experiments/train.py --env examples/pig.py --minutes 1
 
-Roll a die of three faces as often as you like: they add up, and whoever reaches 15 wins at once. A 1 takes the turn and
-what it gained; whoever holds keeps the gain and gives the turn away.
+Roll a die with three faces as often as you like, and add up its points; the first to reach 15 wins at once. A 1 ends
+your turn, and you lose the turn's points; if you hold, you keep them and your turn ends.
 """
 
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-TARGET, FACES = 15, 3  # so low that the exact value of every position is known in a moment
+TARGET, FACES = 15, 3  # so small that every position's exact value can be computed quickly
 HOLD, ROLL = 0, 1
 
 
@@ -17,8 +17,8 @@ class State(NamedTuple):
     """A position, with the fields that every game needs and two of Pig's own."""
 
     current_player: jax.Array  # [] int32, 0 or 1: who is to move
-    observation: jax.Array  # [3, 15] bool, bars as long as the mover's points, the other's, and this turn's
-    legal_action_mask: jax.Array  # [2] bool, whether they may hold and roll
+    observation: jax.Array  # [3, 15] bool, bars whose lengths are the mover's points, the opponent's, and this turn's
+    legal_action_mask: jax.Array  # [2] bool, whether that player may hold and roll
     rewards: jax.Array  # [2] float32, what the last move gave to player 0 and to player 1
     terminated: jax.Array  # [] bool, whether the rules have ended the game
     truncated: jax.Array  # [] bool, whether a time limit has
@@ -37,22 +37,22 @@ def position(points: jax.Array, gain: jax.Array, player: jax.Array) -> State:
 
 
 class Pig:
-    """The rules: what the player does, how likely each face is, and what it does."""
+    """The rules: the player's part of a move, each face's probability, and its effect."""
 
     num_players, num_outcomes = 2, FACES
 
     def init(self, key: jax.Array) -> State:
-        """A new game; `key` is for games that begin by chance."""
+        """A new game; `key` is for games with a random start."""
         del key
         return position(jnp.zeros(2, jnp.int32), jnp.int32(0), jnp.int32(0))
 
     def move(self, state: State, action: jax.Array) -> tuple[State, jax.Array]:
-        """What the player does, and whether the die is thrown next."""
+        """The state after the player's part, and whether the die is rolled next."""
         kept = position(state.points.at[state.current_player].add(state.gain), jnp.int32(0), 1 - state.current_player)
         return jax.tree.map(lambda a, b: jnp.where(action == ROLL, a, b), state, kept), action == ROLL
 
     def probabilities(self, state: State) -> jax.Array:
-        """Of the faces."""
+        """The probabilities of the faces."""
         del state
         return jnp.full(FACES, 1 / FACES)
 

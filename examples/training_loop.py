@@ -1,7 +1,7 @@
-"""A training loop of your own around the one compiled program: python examples/training_loop.py
+"""A training loop of your own around the compiled program: python examples/training_loop.py
 
-Nothing is saved, evaluated or shown but what you write here. The state is a pytree: parameters, optimiser, games and
-replay buffer. The agent ends in a file that `muzero_jax.load` and `play.py --agent` take.
+It saves, evaluates and prints only what you write here. The state is a pytree: parameters, optimiser, games and replay
+buffer. The agent is exported to a file for `muzero_jax.load` and `play.py --agent`.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ def main(config=CONFIG, num_chunks=20, file="my_agent.safetensors"):
     state = program.make_init(algorithm, config.seed, mesh)()
     chunk, num_iterations = program.make_chunk(algorithm, mesh), config.iterations_per_chunk
     for index in range(num_chunks):
-        progress = np.full(num_iterations, index / num_chunks, np.float32)  # by which the learning rate falls
+        progress = np.full(num_iterations, index / num_chunks, np.float32)  # for schedules, such as the learning rate's
         state, metrics = chunk(state, progress)  # metrics are stacked by iteration; a loss is 0 until learning begins
         games, loss = metrics["selfplay/games"].sum(), metrics["train/loss"][-1]
         print(f"iteration {int(state.iteration):4}  games {int(games):5}  loss {float(loss):.3f}")

@@ -2,7 +2,7 @@
 
     python experiments/train.py --env tic_tac_toe --network examples/transformer.py --network.options width=64 depth=2
 
-`make_model` is all that train.py, play.py and evaluate.py ask for; docs/your-own-network.md explains the rest.
+train.py, play.py and evaluate.py need only `make_model`; docs/your-own-network.md explains the rest.
 """
 
 from functools import partial
@@ -17,7 +17,7 @@ from muzero_jax.types import Model, NetworkOutput
 
 
 class Transformer(nn.Module):
-    """Every cell looks at all others: [N, cells, planes] -> [N, cells, width]."""
+    """Self-attention over all cells: [N, cells, planes] -> [N, cells, width]."""
 
     width: int
     depth: int
@@ -56,7 +56,7 @@ class Network(nn.Module):
     def initial_inference(self, observation):
         cells = observation.reshape(len(observation), -1, self.observation_shape[-1]).astype(jnp.float32)
         embedding = min_max_scale(self.representation(cells))
-        return self._judge(embedding, jnp.zeros((len(observation), self.num_bins)))  # no move led here: no reward
+        return self._judge(embedding, jnp.zeros((len(observation), self.num_bins)))  # no move, no reward
 
     def recurrent_inference(self, embedding, action):
         trunk = self.dynamics(embedding, self.action(action)[:, None])
@@ -75,7 +75,7 @@ class Network(nn.Module):
 
 
 def make_model(environment, support, width=32, depth=1) -> Model:
-    """The functions that MuZero asks for; `width` must be a multiple of 16."""
+    """The functions that MuZero needs; `width` must be a multiple of 16."""
     shape = environment.observation_shape
     network = Network(environment.num_actions, support.num_bins, shape, width, depth)
 

@@ -1,9 +1,9 @@
-"""How fast it is, as ratios of things measured in turn: python scripts/benchmark.py --suite search
+"""Measures speed, as ratios of programs that are timed in turn: python scripts/benchmark.py --suite search
 
 Suites: search (ours against mctx and a tree in Python), self-play, learner and iteration (ours against the baseline,
-one device against all, one program against Python's loop), ablation (what each step away from a plain pipeline gives).
-Suite chunk compares an accelerator's programs of Hex with each other, and gpu is all that a first day with one should
-measure, in 14 minutes.
+all devices against one, one program against a loop in Python), ablation (the gain of each step from a plain pipeline to
+ours). Suite chunk compares programs of Hex on an accelerator, and gpu measures what to know first about a new
+accelerator, in 14 minutes.
 """
 
 import json
@@ -30,10 +30,10 @@ TOLERANCE = 0.1
 
 @dataclass(frozen=True)
 class Arguments:
-    """What to measure, and where to."""
+    """What to measure, and where to write it."""
 
     suite: Literal["search", "self-play", "learner", "iteration", "ablation", "all", "chunk", "gpu"] = "all"
-    """`all` is every suite but `chunk` and `gpu`"""
+    """what to measure; all: every suite except chunk and gpu"""
     json: bool = False
     """print one JSON object instead of tables"""
     quick: bool = False
@@ -41,13 +41,13 @@ class Arguments:
     out: Path | None = None
     """also write the JSON to this file, after every case or part"""
     minutes: float = day.MINUTES
-    """of all parts of suite gpu together"""
+    """minutes for all parts of suite gpu together"""
     compare: Path | None = None
-    """an older report; ratios that are worse beyond the spread are named, with status 1"""
+    """older report to compare with; ratios that are worse beyond the spread are printed, and the exit status is 1"""
 
 
 def promised(report: Record) -> dict[tuple, Record]:
-    """The ratios that the project promises something of, by suite, case, devices and variants."""
+    """The ratios with an aim, which the project promises, by suite, case, devices and variants."""
     return {
         (record["suite"], record["case"], record.get("num_devices"), ratio["numerator"], ratio["denominator"]): ratio
         for record in report["results"]
@@ -57,7 +57,7 @@ def promised(report: Record) -> dict[tuple, Record]:
 
 
 def read_promised(file: Path) -> dict[tuple, Record]:
-    """Those of an older report; ValueError if there are none."""
+    """The promised ratios of an older report; ValueError if there are none."""
     if found := promised(json.loads(file.read_text(encoding="utf-8"))):
         return found
     raise ValueError(f"{file} has no ratio with an aim; write one by --out")
@@ -66,7 +66,7 @@ def read_promised(file: Path) -> dict[tuple, Record]:
 def compare(new: dict[tuple, Record], old: dict[tuple, Record]) -> list[str]:
     """A sentence for each promised ratio that is worse than in an older report; ValueError if they share none."""
     if not (shared := [name for name in new if name in old]):
-        raise ValueError("the two reports share no ratio with an aim, on as many devices; name another report")
+        raise ValueError("the reports share no ratio with an aim on the same number of devices; name another report")
     return [
         f"{suite}: {case}: {one} / {other}: from {old[name]['median']:,.3g} to {new[name]['median']:,.3g}"
         for name in shared
@@ -76,7 +76,7 @@ def compare(new: dict[tuple, Record], old: dict[tuple, Record]) -> list[str]:
 
 
 def measure(names: tuple[str, ...], quick: bool, out: Path | None, tables: TextIO) -> Record:
-    """The report; shows each case in `tables` and keeps all so far in `out`, so that what stops it costs one case."""
+    """The report; prints each case to `tables` and writes all so far to `out`, so that an abort loses one case."""
     devices.configure_devices()
     from scripts.benchmarks import suites  # after that, because a game starts JAX
 
@@ -94,13 +94,13 @@ def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
     a = parser.read(Arguments, arguments, __doc__)
     old = read_promised(a.compare) if a.compare else None
-    out = a.out.resolve() if a.out else None  # links followed: the rename would replace one
+    out = a.out.resolve() if a.out else None  # follow links, which the rename would replace
     if out:
         check_writable(out, "--out")
     tables = sys.stderr if a.json else sys.stdout
     if a.suite == "gpu":
         if out is None or out.suffix != ".json" or old:
-            raise ValueError("--suite gpu needs --out FILE.json and compares nothing; other files lie in a folder FILE")
+            raise ValueError("--suite gpu needs --out FILE.json (other files go to folder FILE), and no --compare")
         new = day.measure(out, a.minutes, quick=a.quick, say=partial(print, file=tables, flush=True))
     else:
         new = measure(SUITES if a.suite == "all" else (a.suite,), a.quick, out, tables)

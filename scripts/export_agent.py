@@ -1,7 +1,7 @@
-"""Makes one file of a run's agent: python scripts/export_agent.py runs/hex-5-seed0 --out agents/hex_5x5.safetensors
+"""Exports a run's agent to one file: python scripts/export_agent.py runs/hex-5-seed0 --out agents/hex_5x5.safetensors
 
-The file has the weights and the config (docs: `muzero_jax.load`). Beside it a card in markdown says how the agent was
-trained and how strong it is, from the run's own summary.
+The file has the weights and the config, and `muzero_jax.load` reads it. A card in Markdown next to it says how the
+agent was trained and how strong it is, from the run's summary.
 """
 
 import shlex
@@ -27,17 +27,17 @@ from scripts.benchmarks.report import commit, fill, table
 
 @dataclass(frozen=True)
 class Arguments:
-    """Which run, and what it becomes."""
+    """Which run to export, and where to."""
 
     run: Annotated[Path, Fact(positional=True)]
-    """run directory of the agent, or RUN/versions/N for what it was after iteration N"""
+    """the agent's run directory, or RUN/versions/N for the agent after iteration N"""
     out: Path
-    """the .safetensors file; its name is the agent's. Those in muzero_jax/agents come with the package"""
+    """the .safetensors file to write; its name is the agent's. Files in muzero_jax/agents are the included agents"""
     average: tuple[Path, ...] = ()
-    """another agent of the same game and network, for example the one that the run began with; the file gets the mean
+    """another agent of the same game and network, for example the one with which the run began; the file gets the mean
     of all weights (Wortsman et al. 2022). May be given more than once"""
     trust_code: bool = False
-    """run the Python files that somebody else's run or agent names; read them first"""
+    """run the Python files that somebody else's run or agent names; read these files first"""
 
 
 def main(arguments: list[str]) -> int:
@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> int:
 
 
 def mean_params(agents: Sequence[Any]) -> Any:
-    """The mean of the agents' weights; ValueError in one sentence if their networks or their games differ."""
+    """The mean of the agents' weights; ValueError if their networks or games differ."""
     import jax
 
     from muzero_jax.agent import misreading
@@ -69,7 +69,7 @@ def mean_params(agents: Sequence[Any]) -> Any:
     first, *others = agents
     for other in others:
         found = misreading(other, first.config.network, shapes.describe(first.params))
-        if other.config.env_name != first.config.env_name:  # whose network may have the same shapes
+        if other.config.env_name != first.config.env_name:  # its network may have the same shapes
             found = f"it plays {other.config.env_name}, not {first.config.env_name}"
         if found:
             raise ValueError(f"{other.name} and {first.name} have no mean: {found}; it needs one game and one network")
@@ -77,14 +77,14 @@ def mean_params(agents: Sequence[Any]) -> Any:
 
 
 def read_summary(run: Path, iteration: int) -> dict[str, Any]:
-    """The run's summary if it is of the agent's own iteration, else nothing."""
+    """The run's summary if it is of the agent's iteration, else an empty dict."""
     saved = run_directory.find_saved(run)
     summary = run_directory.read_summary(saved.run_dir if saved else run)
     return summary if summary.get("iteration") == iteration else {}
 
 
 def make_card(a: Arguments, agent, summary: dict[str, Any]) -> str:
-    """What there is to know of the agent, in markdown."""
+    """The agent's card, in Markdown."""
     from muzero_jax.games.catalogue import game_of
 
     config, name = agent.config, a.out.stem
@@ -125,8 +125,8 @@ def command(config: Config) -> str:
     from muzero_jax import presets
 
     preset = presets.preset(config.env, config.board_size)
-    named = {name: getattr(config, name) for name in ("env", "board_size", "init_from")}  # by the card, without folders
-    if config.minutes is None:  # another budget replaces the preset's by itself
+    named = {name: getattr(config, name) for name in ("env", "board_size", "init_from")}  # without folders
+    if config.minutes is None:  # another budget replaces the preset's minutes
         named["minutes"] = None
     own = differing(config, replace(preset, **named))
     chosen = ["--env", Path(config.env).name] + (["--board-size", str(config.board_size)] if config.board_size else [])
@@ -135,7 +135,7 @@ def command(config: Config) -> str:
 
 
 def trained(a: Arguments, agent, summary: dict[str, Any]) -> str:
-    """Seed, hardware, time and work, as far as the summary knows them."""
+    """Seed, hardware, time and work of the training, as far as the summary has them."""
     lines = [f"seed {agent.config.seed}, iteration {agent.iteration:,}"]
     if agent.config.init_from:
         lines.append(f"began with the weights of another run, {Path(agent.config.init_from).name} (--init-from)")

@@ -1,7 +1,7 @@
 """Writes an agent's networks as ONNX: onnx/bin/python scripts/export_onnx.py agent:hex_5x5 --out networks
 
-`initial.onnx` judges a position, `recurrent.onnx` imagines a move. jax2onnx does it, in a virtual environment of its
-own, because it needs an older orbax-checkpoint than training does (docs/play.md).
+`initial.onnx` is the initial inference of a position, `recurrent.onnx` the recurrent inference of a move. The export
+needs jax2onnx in a separate virtual environment, because of its older orbax-checkpoint (docs/play.md).
 """
 
 import sys
@@ -31,18 +31,18 @@ OF_ROOT, OF_MOVE = ("prior", "value", "embedding"), ("prior", "value", "embeddin
 
 @dataclass(frozen=True, kw_only=True)
 class Arguments:
-    """Which agent, and where to."""
+    """Which agent to export, and where to."""
 
     agent: Annotated[str, Fact(positional=True)]
     """agent:NAME, a run's directory, or a .safetensors file"""
     out: Path
-    """folder for the files; it is made where there is none"""
+    """folder for the files; it is made if there is none"""
     trust_code: bool = False
-    """run the Python files that somebody else's run or agent names; read them first"""
+    """run the Python files that somebody else's run or agent names; read these files first"""
 
 
 def load(name: str, *, trust_code: bool = False) -> Any:
-    """The agent, computing in float32 whatever it was trained in; ValueError if it has no network to export."""
+    """The agent, computing in float32; ValueError if its networks cannot be exported."""
 
     def build(config):
         return algorithms.make(replace(config, network=replace(config.network, compute_dtype="float32")))
@@ -54,12 +54,12 @@ def load(name: str, *, trust_code: bool = False) -> Any:
 
 
 def networks(agent: Any) -> dict[str, tuple[Callable, dict[str, jax.ShapeDtypeStruct], tuple[str, ...]]]:
-    """By file name: the function, its inputs and the names of its outputs, as the search's simulator sees a node.
+    """By file name: the function, its inputs and the names of its outputs, which are fields of the search's nodes.
 
-    Priors are probabilities, values and rewards scalars, so a search needs no support and no softmax.
+    Priors are probabilities, and values and rewards are scalars, so a search needs no support and no softmax.
     """
     environment, simulator = agent.environment, unbounded_simulator(agent.config, agent.environment, agent.model)
-    any_action, no_chance = jnp.ones((1, environment.num_actions), bool), jax.random.key(0)  # no learned model asks
+    any_action, no_chance = jnp.ones((1, environment.num_actions), bool), jax.random.key(0)  # unused by learned models
 
     def initial(observation):
         node = simulator.root(agent.params, SearchRoots(observation, any_action, None))
@@ -81,7 +81,7 @@ def main(arguments: list[str]) -> int:
     devices.configure_devices(1, "cpu")
     agent = load(a.agent, trust_code=a.trust_code)
     if find_spec("jax2onnx") is None:
-        raise ValueError("the export needs jax2onnx, in an environment of its own; docs/play.md has the commands")
+        raise ValueError("the export needs jax2onnx, in a separate environment; docs/play.md has the commands")
     from jax2onnx import to_onnx  # pyright: ignore[reportMissingImports]
 
     a.out.mkdir(parents=True, exist_ok=True)

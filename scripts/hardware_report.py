@@ -1,8 +1,8 @@
 """Measures this machine and writes a report with plots: python scripts/hardware_report.py
 
 Matrix products and the MuZero network by size, precision, memory, CPU against accelerator by batch size, transfers, and
-search against mctx and a tree in Python: some ten minutes on two cores, three with --quick. How fast whole programs
-are, scripts/benchmark.py says.
+search against mctx and a tree in Python: some ten minutes on two cores, three with --quick. scripts/benchmark.py
+measures whole programs.
 """
 
 import datetime
@@ -31,7 +31,7 @@ METHOD = (
 
 @dataclass(frozen=True)
 class Arguments:
-    """Where to, and how thoroughly."""
+    """Where to write the report, and how much to measure."""
 
     out: Path | None = None
     """folder of the report, or its file if it ends in .md; default: reports/<device>-<date>"""

@@ -1,10 +1,10 @@
-"""What an accelerator that is not here would do with a run: python scripts/preview.py --target t4 --env hex
+"""Predicts a run's speed on an accelerator that you do not have: python scripts/preview.py --target t4 --env hex
 
-XLA compiles the training program of two iterations for a T4, L4, A100, H100 or TPU v5e on a CPU. From the compiled
-program follow its memory, kernels and bytes, for a GPU also what the host starts and waits for, and from the traced
-program its FLOPs. With the accelerator's figures each gives a lower bound of an iteration's time, of which the largest
-counts. Further flags are those of train.py: --search.engine own. Needs the extra `preview`, in a virtual environment of
-its own (docs/accelerators.md).
+XLA on a CPU compiles the training program of two iterations for a T4, L4, A100, H100 or TPU v5e. The compiled program
+shows its memory, kernels and bytes, and for a GPU the host's launches and waits; the traced program shows its FLOPs.
+With the accelerator's figures, each gives a lower bound of an iteration's time, and the largest bound counts. Further
+flags are those of train.py, such as --search.engine own. Needs the extra `preview`, in a separate virtual environment
+(docs/accelerators.md).
 """
 
 import json
@@ -51,13 +51,13 @@ class Arguments:
     """The flags of the preview; all others are train.py's."""
 
     target: Literal["t4", "l4", "a100", "h100", "v5e"] = "t4"
-    """the accelerator"""
+    """the accelerator to compile for"""
     devices: Annotated[int, Meta(ge=1, le=4)] = 1
-    """how many of these devices share the games, on one mesh"""
+    """number of these devices that share the games"""
     cuda: str = "12.9"
-    """version of driver and runtime; below 12.9 no CUDA graph contains a loop"""
+    """CUDA version of driver and runtime; below 12.9, CUDA graphs contain no loops"""
     cuda_graphs: bool = True
-    """a chunk as one CUDA graph; else graphs as XLA makes them by itself"""
+    """compile a chunk as one CUDA graph; if off, XLA chooses the graphs"""
     json: bool = False
     """print one JSON object"""
 
@@ -77,11 +77,11 @@ def read_arguments(arguments: list[str]) -> tuple[Arguments, Config]:
 
 
 ITERATIONS = 2
-"""In the program: with one, XLA removes the loop over iterations, and hides what it does to the loops within."""
+"""Iterations of the program, because XLA would remove a loop of one, and then compile the loops in it differently."""
 
 
 def preview(config: Config, target: Target, num_devices: int, cuda: str, *, one_graph: bool) -> Record:
-    """Compiles the program of a chunk and says what follows from it for one iteration, on each of the devices."""
+    """Compiles the program of a chunk, and returns its figures for one iteration on each device."""
     with devices.made_for(target), TemporaryDirectory() as folder:
         mesh = Mesh(np.array(targets.devices(target, num_devices, cuda)), (devices.AXIS,))
         algorithm = algorithms.make(config)
@@ -116,7 +116,7 @@ def preview(config: Config, target: Target, num_devices: int, cuda: str, *, one_
 def compile_for(
     lowered: Any, target: Target, cuda: str, depth: float, folder: Path, *, one_graph: bool
 ) -> tuple[Any, Record]:
-    """The compiled program, and what the host does for a chunk; nothing for a TPU, which runs a program whole."""
+    """The compiled program, and the host's work for a chunk; none for a TPU, which runs a whole program by itself."""
     if target.platform != "gpu":
         return lowered.compile(), {}
     major, minor = map(int, cuda.split("."))
@@ -130,23 +130,23 @@ def compile_for(
 
 
 def levels(num_simulations: int) -> float:
-    """Levels of a tree that a simulation is taken to walk, of the deepest of all games."""
+    """The assumed depth of a simulation's walk, in the game where it is deepest."""
     return max(1.0, math.log2(num_simulations))
 
 
 def seconds(done: float, moved: float, host: Record, target: Target, dtype: str) -> dict[str, float]:
-    """The lower bounds by name, of FLOPs done, of bytes moved and of what the host does for all iterations."""
+    """The lower bounds of an iteration's time by name: by its FLOPs, its bytes, and the host's work for a chunk."""
     return {
-        "FLOPs": done / target.peak.get(dtype, target.peak["bfloat16"]),  # bfloat16_products multiplies those
+        "FLOPs": done / target.peak.get(dtype, target.peak["bfloat16"]),  # bfloat16_products multiplies bfloat16
         "bytes": moved / target.bandwidth,
         "launches": (host.get("starts", 0) * target.launch + host.get("waits", 0) * target.wait) / ITERATIONS,
     }
 
 
 def at_best(bounds: dict[str, float], frames: int) -> Record:
-    """What the lower bounds say of an iteration of so many frames: the largest of them counts."""
+    """The largest lower bound of an iteration of `frames` frames: its name, the best speed, and the device's load."""
     name, longest = max(bounds.items(), key=lambda named: named[1])
-    busy = max(bounds["FLOPs"], bounds["bytes"]) / longest  # the share that the device would compute or move bytes
+    busy = max(bounds["FLOPs"], bounds["bytes"]) / longest  # the share of time that the device works
     return {"limit": LIMITS[name], "frames_per_second": frames / longest, "busy": busy}
 
 

@@ -1,10 +1,10 @@
 """Trains a published result again: python scripts/reproduce.py family --groups learned rules --seeds 1
 
-A result is a folder in docs/results with a `study.json`: the flags of every group of runs, their seeds, and what they
-were trained on. Beside it lie every score (`scores.csv`), the table and the curves drawn from them, and their hashes.
-New runs agree with a result if their mean final score lies where its runs let one expect it, in 95 of 100 cases.
-`--verify` makes the table again from the scores; it trains nothing. `--record` adds what the chosen runs scored to the
-result, in place of what the same runs scored before, so that a large one can be recorded part by part.
+A result is a folder in docs/results with a `study.json`: the flags of every group of runs, their seeds, and the
+hardware and versions. Next to it are every score (`scores.csv`), and the table and curves made from the scores.
+New runs agree with a result if their mean final score is in the 95% prediction interval of the result's runs.
+`--verify` makes the table again from the scores and trains nothing. `--record` adds the scores of the chosen runs to
+the result and replaces older scores of the same runs, so that a large result can be recorded part by part.
 """
 
 import csv
@@ -36,7 +36,7 @@ RESULTS = report.ROOT / "docs" / "results"
 STUDY, SCORES, TABLE, CURVES = "study.json", "scores.csv", "table.txt", "curves.png"
 MOST_POINTS = 50
 BASELINE = "ppo-"
-"""Before the name of the group that a baseline stands beside."""
+"""The prefix of a baseline's group, before the name of the group with which it is compared."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,28 +46,28 @@ class Arguments:
     name: Annotated[str, Fact(positional=True)]
     """folder in docs/results"""
     groups: tuple[str, ...] = ()
-    """train these alone; default: all"""
+    """train only these groups of runs; default: all"""
     seeds: PositiveInt | None = None
-    """train only so many of the seeds; default: all"""
+    """train only the first N seeds; default: all"""
     runs: Path | None = None
-    """where the runs lie and are trained, as GROUP/seedN; default: runs/NAME. Those that have ended are not repeated"""
+    """folder of the runs, GROUP/seedN; default: runs/NAME. Runs that have ended are not repeated"""
     verify: bool = False
-    """train nothing: compare the table with the scores"""
+    """only compare the table with the scores, without training"""
     record: bool = False
     """add the runs' scores to the result, instead of comparing them with it"""
 
 
 class Study(NamedTuple):
-    """What a result is made of."""
+    """The content of a result's `study.json`."""
 
     flags: str  # of every run
-    groups: dict[str, str]  # and of each group
+    groups: dict[str, str]  # further flags of each group
     seeds: list[int]
-    made: dict[str, Any]  # when, by which commit, with which versions and on what
+    made: dict[str, Any]  # date, commit and versions
 
 
 def main(arguments: list[str]) -> int:
-    """Runs the command; 0 if what was found agrees with the result, else 1."""
+    """Runs the command; 0 if the runs or the table agree with the result, else 1."""
     command = parser.read(Arguments, arguments, __doc__)
     folder = RESULTS / command.name
     study = read_study(folder)
@@ -93,7 +93,7 @@ def main(arguments: list[str]) -> int:
 
 
 def read_study(folder: Path) -> Study:
-    """The study of a result; ValueError, with those that there are, if there is none."""
+    """The study of a result; if there is none, ValueError lists the results."""
     try:
         return Study(**{"made": {}} | json.loads((folder / STUDY).read_text(encoding="utf-8")))
     except OSError as error:
@@ -102,7 +102,7 @@ def read_study(folder: Path) -> Study:
 
 
 def train(flags: list[str], seed: int, run_dir: Path) -> None:
-    """Trains one run, or goes on with it; ValueError if it does not end well."""
+    """Trains or continues one run; ValueError if it fails."""
     own = ["--resume"] if run_directory.holds_run(run_dir) else ["--seed", str(seed)]
     if child.wait([*flags, *own, "--run-dir", str(run_dir)]):
         raise ValueError(f"the run in {run_dir} has not ended; run the same command again to continue it")
@@ -116,9 +116,9 @@ def read_scores(path: Path) -> list[Point]:
 
 
 def thin(points: list[Point]) -> list[Point]:
-    """The points of a run, at most `MOST_POINTS` by each metric on the way: means of as many neighbours, at the last.
+    """A run's points, at most `MOST_POINTS` per metric before its end: means of neighbours, each at the last's place.
 
-    A metric of training, as the return of a single-player game, comes every few seconds.
+    A metric of training, such as the return of a single-player game, has a point every few seconds.
     """
     kept = [point for point in points if point.is_final]
     on_the_way: dict[str, list[Point]] = {}
@@ -133,9 +133,9 @@ def thin(points: list[Point]) -> list[Point]:
 
 
 def record(folder: Path, study: Study, points: list[Point]) -> int:
-    """Writes a result: scores, table, curves where there are any, and what it was made with."""
+    """Writes a result: scores, table, curves if there are any, and `study.json`."""
     new, old = {point.run for point in points}, read_scores(folder / SCORES) if (folder / SCORES).exists() else []
-    order = {group: place for place, group in enumerate(study.groups)}  # others, as baselines, come last
+    order = {group: place for place, group in enumerate(study.groups)}  # others, such as baselines, are last
     points = [point for point in old if point.run not in new] + points
     points.sort(key=lambda point: (order.get(point.group, len(order)), point.run))
     with (folder / SCORES).open("w", newline="", encoding="utf-8") as file:
@@ -151,7 +151,7 @@ def record(folder: Path, study: Study, points: list[Point]) -> int:
 
 
 def draw(study: Study, points: list[Point], path: Path) -> None:
-    """The learning curves: of a study of several single-player games, a row a game, baselines beside the runs."""
+    """Draws the learning curves; a study of single-player games gets a row for each game, with its baseline."""
     if all(point.metric != metrics.RETURN for point in points):
         return learning_curves.plot(points, path)
     games = {group: flags.split()[1] for group, flags in study.groups.items() if flags.startswith("--env ")}
@@ -163,7 +163,7 @@ def draw(study: Study, points: list[Point], path: Path) -> None:
 
 
 def verify(folder: Path) -> int:
-    """0 if the table is what the scores say."""
+    """Prints the table made from the scores; 0 if it is the recorded one, else 1."""
     table = comparison.format_table(read_scores(folder / SCORES)) + "\n"
     is_same = table == (folder / TABLE).read_text(encoding="utf-8")
     print(table + ("as recorded" if is_same else f"{TABLE} is not what {SCORES} gives"))
@@ -171,7 +171,7 @@ def verify(folder: Path) -> int:
 
 
 def compare(new: list[Point], old: list[Point]) -> int:
-    """Prints for each final score whether it lies where the result's runs let one expect it; 0 if all do."""
+    """Prints whether each mean final score is in its `expected` interval; 0 if all are, else 1."""
     known = comparison.groups_of(old)
     all_inside = True
     for group, points in comparison.groups_of(new).items():
@@ -185,11 +185,11 @@ def compare(new: list[Point], old: list[Point]) -> int:
 
 
 def expected(points: Sequence[Point], metric: str, num_runs: int) -> tuple[float, float]:
-    """Where the mean final score of `num_runs` new runs lies in 95 of 100 cases, by what a group's runs scored.
+    """The 95% prediction interval of the mean final score of `num_runs` new runs, from the scores of a group's runs.
 
-    The prediction interval of a normal mean. Runs that scored alike still played finite matches, so the spread of a
-    share is at least that of their games (with one win and one loss added, which no perfect score does away with). Of
-    a return, one run tells no spread, and every score is expected.
+    It assumes normal scores. Even runs with equal scores played finite matches, so the variance of a share is at least
+    that of their games (with one win and one loss added, so that it is positive for perfect scores). For returns, a
+    single run gives no variance, so every score is expected.
     """
     finals = [point for point in points if point.is_final and point.metric == metric]
     scores, games = np.array([point.score for point in finals]), float(np.mean([point.games for point in finals]))

@@ -1,4 +1,4 @@
-"""An entropy bonus (Williams & Peng 1991): one more loss, so that the policy head stays undecided for longer."""
+"""An entropy bonus (Williams & Peng 1991): an additional loss that keeps the policy head undecided for longer."""
 
 import jax
 import jax.numpy as jnp

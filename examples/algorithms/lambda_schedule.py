@@ -1,4 +1,4 @@
-"""TD(lambda) with a schedule: value targets trust the games at first, and the search more and more."""
+"""TD(lambda) with a schedule: value targets rely on the games' results at first, and later more on the search."""
 
 from muzero_jax.learning import targets
 

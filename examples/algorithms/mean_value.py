@@ -1,4 +1,4 @@
-"""MuZero's own value of a position: the mean of all simulations at the root, in place of the improved policy's."""
+"""MuZero's own value of a position: the mean of all simulations at the root, instead of the improved policy's value."""
 
 
 def change(algorithm, config):

@@ -1,8 +1,8 @@
-"""A head of your own: how many moves the game still lasts, predicted at every position, real or imagined.
+"""A head of your own, which predicts how many moves are left in the game, at every position, real or unrolled.
 
     python experiments/train.py --env tic_tac_toe --algorithm examples/algorithms/moves_left.py
 
-`with_head` adds the head to the network that the flags configure, `change` also its target and its loss.
+`with_head` adds the head to the network that the flags configure; `change` also adds its target and its loss.
 """
 
 import jax
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from muzero_jax.learning.losses import Term, over_depths
 
 MOST = 42.0
-"""Moves that count as 1, so that the head's numbers are small."""
+"""The number of moves that the head represents as 1, so that its outputs are small."""
 OF_PARAMS = "reconstruct project predict_projection encode_chance".split()
 
 
@@ -40,7 +40,7 @@ def with_head(base, observation_shape):
 
 
 def change(algorithm, config, weight=1.0):
-    """The head, its target and its loss. Where no end is in sight of the window, nothing is learned."""
+    """Adds the head, its target and its loss. Windows without the end of a game have no target."""
 
     def make_targets(window, progress):
         targets = algorithm.make_targets(window, progress)

@@ -6,7 +6,7 @@ from muzero_jax.types import SearchOutput
 
 
 def change(algorithm, config, beta=0.5):
-    """The policy head plays alone. It learns the moves that were played, those that turned out well the most."""
+    """The policy head plays without search. It learns the played moves, weighted by how well they turned out."""
 
     def head(params, key, roots):
         output = algorithm.model.initial_inference(params, roots.observation)
@@ -14,7 +14,7 @@ def change(algorithm, config, beta=0.5):
         return SearchOutput(policy.argmax(axis=1).astype(int), policy, algorithm.model.to_scalar(output.value_logits))
 
     def choose(key, found, legal_action_mask, num_moves):
-        return jax.random.categorical(key, jax.numpy.log(found.policy)), num_moves < 0  # none is uniformly random
+        return jax.random.categorical(key, jax.numpy.log(found.policy)), num_moves < 0  # no move is uniformly random
 
     def targets(window, progress):
         made = algorithm.make_targets(window, progress)

@@ -1,4 +1,4 @@
-"""A learning rule with one more metric: how far each update moves the weights."""
+"""A learning rule with an additional metric: how far each update moves the weights."""
 
 import jax
 import optax

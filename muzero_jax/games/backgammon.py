@@ -1,12 +1,12 @@
-"""Backgammon: each die that is played is a move of its own, and the next roll is chance's. pgx has the rules.
+"""Backgammon, with pgx's rules: playing one die is one move, and the next roll is chance's.
 
 The player to move goes from point 24 down to 1 and off. A turn has up to four moves, so the same player often moves
-again. Chance acts where a turn ends: outcomes are the 21 rolls, in the order of `ROLLS`. The first roll, of two
-different dice, comes with the opening. A win is worth 1, a gammon 2 and a backgammon 3.
+again. Chance acts at the end of a turn: its outcomes are the 21 rolls, in the order of `ROLLS`. The first roll, of two
+different dice, belongs to the opening position. A win is worth 1, a gammon 2 and a backgammon 3.
 
-pgx's rules differ from a tournament's: nobody has to play both dice, or the larger one, where that is possible; a
-checker on the bar does not make a gammon a backgammon; there is no doubling cube. Who cannot move must pass, in one of
-six actions that are alike.
+pgx's rules differ from a tournament's: a player need not play both dice, or the larger one, when that is possible; a
+checker on the bar does not make a gammon a backgammon; there is no doubling cube. A player who cannot move must pass,
+for which there are six equal actions.
 """
 
 import itertools
@@ -33,14 +33,14 @@ ROLLS = tuple(itertools.combinations_with_replacement(range(6), 2))
 DICE = np.array(ROLLS, np.int32)
 PROBABILITY = np.array([(1 if low == high else 2) / 36 for low, high in ROLLS], np.float32)
 PENALTY = 3.0
-"""The cost of an illegal move, as in pgx: the most that there is to lose."""
+"""The cost of an illegal move, as in pgx: the largest possible loss."""
 NUM_POINTS, BAR, OFF, DEEPEST = 24, 24, 26, 5
 NUM_CHECKERS, MOST = 15, 6
-"""Checkers of a player; the most on one point that the view tells apart."""
+"""Checkers of a player; in an observation, stacks of this many checkers or more look alike."""
 
 
 class Rules:
-    """The rules as `chance.ListedRules`. The board is the player's to move: their checkers count above 0."""
+    """The rules as `chance.ListedRules`. On the board, checkers of the player to move are positive numbers."""
 
     num_players = 2
     num_outcomes = len(ROLLS)
@@ -55,7 +55,7 @@ class Rules:
         return state.replace(observation=observe(state))
 
     def move(self, state: State, action: Array) -> tuple[State, Array]:
-        """Plays one die, or passes; the turn ends with the last die and with a pass."""
+        """Plays one die or passes; the last die and a pass end the turn, so that chance acts."""
         moved = pgx_rules._update_by_action(state.replace(_step_count=state._step_count + 1), action)
         has_won = pgx_rules._is_all_off(moved._board)
         moved = jax.tree.map(partial(jnp.where, has_won), pgx_rules._winning_step(moved), moved)
@@ -64,12 +64,12 @@ class Rules:
         return moved, is_legal & ~has_won & turn_ends
 
     def probabilities(self, state: State) -> Float[Array, " 21"]:
-        """The same after every turn."""
+        """The probabilities of the 21 rolls, the same after every turn."""
         del state
         return jnp.asarray(PROBABILITY)
 
     def resolve(self, state: State, outcome: Array) -> State:
-        """Turns the board round for the other player, who has rolled the dice."""
+        """Gives the turn, with the dice of `outcome`, to the other player, and flips the board for that player."""
         dice = jnp.asarray(DICE)[jnp.clip(outcome, 0, self.num_outcomes - 1)]
         board = pgx_rules._flip_board(state._board)
         turned = state.replace(
@@ -86,11 +86,11 @@ class Rules:
 
 
 def observe(state: State) -> Bool[Array, " 372"]:
-    """The position as the player to move sees it, in bools: for each place one "at least k of them" for every k.
+    """The position as the player to move sees it: for each place and each k, a bool "at least k checkers".
 
-    First the mover's checkers and then the other player's, on each of the 24 points, on the bar and off, then how often
-    each die may still be played. Beyond `MOST` a stack looks alike. A dense layer reads from bools that a checker is
-    alone, where pgx's numbers, which are counts of either sign, hide it (Tesauro 1995 encodes points so, too).
+    In order: the mover's and the opponent's checkers on the 24 points, both players' on the bar and off, and how often
+    each die may still be played. Stacks of `MOST` or more look alike. Bools let a dense layer tell one checker from
+    two, which pgx's signed counts make hard (Tesauro 1995 is similar).
     """
     board, dice = state._board, state._playable_dice
     points = jnp.concatenate([board[:NUM_POINTS], -board[:NUM_POINTS]])
@@ -101,22 +101,22 @@ def observe(state: State) -> Bool[Array, " 372"]:
 
 
 def pips(board: Int[Array, " 28"]) -> Int[Array, ""]:
-    """Points that the checkers counted above 0 still have to go: 24 on the first point, 25 on the bar."""
+    """Pip count of the player whose checkers are positive: 24 for a checker on the first point, 25 on the bar."""
     distance = jnp.concatenate([jnp.arange(NUM_POINTS, 0, -1), jnp.array([NUM_POINTS + 1])])
     return (jnp.maximum(board[: BAR + 1], 0) * distance).sum()
 
 
 def mover_points(state: State) -> list[int]:
-    """The bar of the player to move, points 1 to 24 as that player counts them, and the other's bar.
+    """The bar of the player to move, points 1 to 24 as that player counts them, and the opponent's bar.
 
-    The player's own checkers count above 0, the other's below.
+    The player's own checkers are positive numbers, the opponent's negative.
     """
     board = np.asarray(state._board)
     return [int(board[BAR]), *board[:NUM_POINTS][::-1].tolist(), int(board[BAR + 1])]
 
 
 def turn_begins(state: State) -> Any:
-    """Whether none of the dice was played yet: a bool for each of any number of states."""
+    """Whether no die of the turn was played yet, as a bool for each state of a batch of any shape."""
     return state._played_dice_num == 0
 
 
@@ -127,15 +127,15 @@ def roll(state: State) -> tuple[int, int] | None:
 
 
 def pip_lead(state: State) -> Float[Array, ""]:
-    """By how many pips the player whose checkers count above 0 leads, a thousand of them as one point."""
+    """The lead in pips of the player whose checkers are positive, divided by 1000."""
     board = state._board
     return (pips(pgx_rules._flip_board(board)) - pips(board)) / 1000
 
 
 def squares(state: State) -> Squares:
-    """The board as people draw it, from the first player's side; the bar in the middle, checkers off on the right.
+    """The board from the first player's side, with the bar in the middle and the checkers off on the right.
 
-    Points 13 to 24 stand above, 12 to 1 below. At most five checkers of a stack are drawn, then their number.
+    Points 13 to 24 are at the top, 12 to 1 at the bottom. A stack of more than five checkers shows its height.
     """
     board = _first_players(state)
     points = board[:NUM_POINTS][::-1]  # point 1 first
@@ -153,12 +153,12 @@ def squares(state: State) -> Squares:
 
 
 def _first_players(state: State) -> Int[np.ndarray, " 28"]:
-    """The board on which the first player's checkers count above 0, whoever is to move."""
+    """The board with the first player's checkers as positive numbers, whoever is to move."""
     return np.asarray(pgx_rules._flip_board(state._board) if int(state._turn) else state._board)
 
 
 def checkers(state: State) -> Checkers:
-    """The board by the first player's points, and the dice; of doubles four."""
+    """The board, numbered as the first player counts it, and the dice: two, or four for a double."""
     board = _first_players(state)
     points, rest = board[:NUM_POINTS][::-1].tolist(), board[NUM_POINTS:].tolist()
     dice, left = ((np.asarray(field) + 1).tolist() for field in (state._dice, state._playable_dice))
@@ -171,16 +171,16 @@ def checkers(state: State) -> Checkers:
 
 
 def _stack(count: int) -> list[str]:
-    """A stack from the edge on; the number of checkers that are too many stands on its last."""
+    """A stack, from the edge of the board inwards; if it is too high to be drawn, its last cell shows its height."""
     stone, height = FIRST if count > 0 else SECOND, abs(count)
     shown = [stone] * min(height, DEEPEST) + [EMPTY] * (DEEPEST - height)
     return shown if height <= DEEPEST else [*shown[:-1], f"{stone}{height}"]
 
 
 def move_names() -> list[str]:
-    """One checker's move, by the mover's own points: `13/7`, `bar/22`, `4/off`.
+    """The name of every action, by the mover's own points: `13/7`, `bar/22`, `4/off`, `pass`.
 
-    `4/off(6)` bears off by a larger die than is needed.
+    `4/off(6)` bears off with a larger die than needed.
     """
     passes = [PASS, *(f"{PASS}({die})" for die in range(2, 7))]
     entries = [f"bar/{NUM_POINTS + 1 - die}" for die in range(1, 7)]
@@ -190,7 +190,7 @@ def move_names() -> list[str]:
 
 
 def hands(state: State) -> tuple[str, str]:
-    """The dice that may still be played, such as `6 1`, beside the player to move."""
+    """For each player, the dice that may still be played, such as `6 1`; empty for the player who waits."""
     left = sorted(np.asarray(state._playable_dice).tolist(), reverse=True)
     dice = " ".join(str(die + 1) for die in left if die >= 0)
     return (dice, "") if int(state._turn) == 0 else ("", dice)

@@ -1,4 +1,4 @@
-"""All games by name. A game's own file holds everything about it; this list holds its name."""
+"""The catalogue: all games by name. What is true of one game stands in that game's file."""
 
 import difflib
 
@@ -26,11 +26,11 @@ _OF_STONES = TIC_TAC_TOE, CONNECT_FOUR, OTHELLO, HEX, GO_9X9, GO_19X19
 _OTHERS = CHESS, GARDNER_CHESS, ANIMAL_SHOGI, SHOGI, BACKGAMMON, GAME_2048, *MINATAR
 GAMES: dict[str, Game] = {game.name: game for game in (*_OF_STONES, *_OTHERS)}
 _VIEWS = {game.name: game for game in MINATAR_HIDDEN}
-"""Other views of games, which no list of games names."""
+"""Games with pgx's own observation, which `find` knows but lists of games leave out."""
 
 
 def find(name: str) -> Game:
-    """The game called `name`; ValueError in one sentence if there is none."""
+    """The game called `name`; ValueError if there is none."""
     if game := GAMES.get(name) or _VIEWS.get(name):
         return game
     if outside.is_outside(name):
@@ -44,12 +44,12 @@ def find(name: str) -> Game:
 
 
 def game_of(environment: Environment) -> Game:
-    """How people see an environment: by its own record, the catalogue's of its name, or one with every default."""
+    """The `Game` of an environment: its own, else the catalogue's of that name, else one with all defaults."""
     return environment.game or GAMES.get(environment.name) or Game(environment.name, environment.name)
 
 
 def check_for_two(environment: Environment, what: str) -> None:
-    """Raises ValueError, which says that `what` needs two players, if this is a single-player game."""
+    """Raises ValueError, saying that `what` two players (`what` ends in "needs"), if this is a single-player game."""
     if environment.num_players != 2:
         raise ValueError(
             f"{environment.name} is a single-player game, and {what} two; evaluate.py returns "
@@ -58,19 +58,19 @@ def check_for_two(environment: Environment, what: str) -> None:
 
 
 def check_without_chance(environment: Environment, what: str) -> None:
-    """Raises ValueError, which says that `what` is for games without chance, if a move of this one needs a key."""
+    """Raises ValueError, saying that `what` is for games without chance, if a move of this one needs a key."""
     if needs_key(environment):
         raise ValueError(f"{what} is for games without chance, and {environment.name} has it; play a match instead")
 
 
 def needs_key(environment: Environment) -> bool:
-    """Whether a move draws from its key: the rules have chance, listed or not."""
+    """Whether a move needs a random key, because the rules have chance, listed or not."""
     if environment.chance is not None:
         return True
     state = jax.eval_shape(environment.init, jax.random.key(0))
     try:
         jax.eval_shape(lambda state: environment.move(state, jnp.int32(0), None), state)
-    except Exception:  # whatever rules raise without a key
+    except Exception:  # rules may raise anything without a key
         return True
     return False
 

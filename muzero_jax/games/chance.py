@@ -1,8 +1,8 @@
-"""Chance that the rules can list: how a move is put together from what the player does and what chance does then.
+"""Listed chance: rules that can name every outcome of a move and its probability.
 
-Rules in pgx's form have one `step`. Rules with listed chance have three functions in its place (`ListedRules`), so that
-a search may branch on outcomes. `Environment.move` is their composition: the player's part, an outcome drawn from the
-probabilities with the key, and what the outcome does.
+Rules in pgx's form have one `step`. Rules with listed chance have three functions instead (`ListedRules`), so that a
+search can branch on outcomes. `Environment.move` composes them: the player's part, a random outcome with the listed
+probabilities, and the effect of that outcome.
 """
 
 from collections.abc import Callable
@@ -28,13 +28,13 @@ class ListedRules(Protocol):
     num_outcomes: int
     init: Callable[[Array], EnvState]  # key -> a new game
     move: Callable[..., tuple[EnvState, Array]]
-    """(state, action) -> the state that the player alone makes, with the rewards for that; whether chance acts next"""
+    """(state, action) -> the state after the player's part, with the rewards for it; whether chance acts next"""
     probabilities: Callable[[EnvState], Array]  # a state in which chance acts -> [C], which sum to 1
-    resolve: Callable[..., EnvState]  # (such a state, outcome) -> the next position, with the rewards that chance gave
+    resolve: Callable[..., EnvState]  # (such a state, outcome) -> the next position, with the rewards of the outcome
 
 
 def make_move(chance: Chance) -> Callable[..., Step]:
-    """`Environment.move` of listed chance; the key draws the outcome, which `Step.outcome` names."""
+    """`Environment.move` of listed chance. The key chooses the outcome, which is returned as `Step.outcome`."""
 
     def move(state: EnvState, action: Int[Array, ""], key: Array | None = None) -> Step:
         if key is None:
@@ -47,7 +47,7 @@ def make_move(chance: Chance) -> Callable[..., Step]:
 
 
 def joined(chance: Chance, after: Afterstate, outcome: Int[Array, ""]) -> Step:
-    """The whole move of which `after` is the player's part, where chance answers with `outcome` if it acts at all."""
+    """The whole move: `after`, the player's part, followed by `outcome` if chance acts."""
     then, acts = chance.resolve(after.state, outcome), after.awaits_chance
     return Step(
         state=jax.tree.map(partial(jnp.where, acts), _with_all_rewards(after.state, then.state), after.state),
@@ -59,9 +59,9 @@ def joined(chance: Chance, after: Afterstate, outcome: Int[Array, ""]) -> Step:
 
 
 def refuse(state: EnvState, action: Array, moved: EnvState, penalty: float) -> tuple[EnvState, Array]:
-    """(the state after a move, whether the action was legal); an illegal one ends the game, as in all of pgx's games.
+    """(the state after a move, whether the action was legal). As in all pgx games, an illegal action ends the game.
 
-    The position stays as it was. The player loses `penalty`, which another player wins.
+    The position then stays as it was, the player loses `penalty`, and the opponent, if there is one, wins it.
     """
     num_actions = state.legal_action_mask.shape[0]
     is_legal = (action >= 0) & (action < num_actions) & state.legal_action_mask[jnp.clip(action, 0, num_actions - 1)]
@@ -72,7 +72,7 @@ def refuse(state: EnvState, action: Array, moved: EnvState, penalty: float) -> t
 
 
 def _with_all_rewards(after: EnvState, then: EnvState) -> EnvState:
-    """The position after chance, whose rewards are those of the whole move."""
+    """The position after chance, with the rewards of the whole move."""
     if not (hasattr(after, "rewards") and hasattr(then, "rewards")):
         return then  # a state of any kind; `states.seated` gives it rewards later
     return with_fields(then, rewards=after.rewards + then.rewards)

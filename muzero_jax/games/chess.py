@@ -1,8 +1,8 @@
 """Chess, and Gardner's chess on 5x5: the board, its notation, and positions from FEN.
 
-An action of pgx is square * planes + plane, both as the player to move sees the board: squares go up the files, and a
-plane is a direction with a distance (queen moves, then knight moves), after nine planes of promotions to rook, bishop
-or knight. A pawn that takes a queen move to the last rank becomes a queen. Castling is the king's move by two.
+pgx's action is square * planes + plane, as the player to move sees the board. Squares are numbered up the files. The
+first nine planes are promotions to rook, bishop or knight; each other plane is a direction and a distance (queen moves,
+then knight moves). A pawn that reaches the last rank by a queen move becomes a queen. Castling is a king's move by two.
 """
 
 import re
@@ -29,14 +29,14 @@ PlayerView = Callable[[EnvState], tuple[np.ndarray, int]]
 
 
 def action_location(shape: tuple[int, int], num_actions: int) -> Int[np.ndarray, " A"]:
-    """The square that the piece leaves. Squares are numbered up the files, which the observation turns by a quarter."""
+    """The square that the piece leaves, as a cell of the observation, which turns pgx's board by a quarter."""
     height, width = shape
     file, rank = np.divmod(np.arange(num_actions) // (num_actions // (height * width)), height)
     return (height - 1 - rank) * width + file
 
 
 def squares(seen_by_player: PlayerView, state: EnvState) -> Squares:
-    """White's pieces in capitals."""
+    """The board from white's side, white's pieces in capitals."""
     board, turn = seen_by_player(state)
     size = int(len(board) ** 0.5)
     pieces = np.rot90(board.reshape(size, size))
@@ -53,7 +53,7 @@ def notation(seen_by_player: PlayerView, shape: tuple[int, int], num_actions: in
 
 
 def deltas(size: int) -> list[tuple[int, int]]:
-    """(ranks, files) that each plane after the promotions moves by, forward and to the right being positive."""
+    """(ranks, files) by which each plane after the promotions moves; forward and right are positive."""
     away, back = list(range(1, size)), list(range(1 - size, 0))
     none = [0] * (size - 1)
     rank_steps = back + away + none + none + back + away + away[::-1] + back[::-1]
@@ -63,7 +63,7 @@ def deltas(size: int) -> list[tuple[int, int]]:
 
 
 def writer(size: int, seen_by_player: PlayerView) -> Write:
-    """How moves are written; what leaves the board has a question mark."""
+    """How moves are written; a square off the board has a question mark."""
     moves = deltas(size)
 
     def named(file: int, rank: int, turn: int) -> str:
@@ -91,12 +91,12 @@ def _gardner_chess(state: Any) -> tuple[np.ndarray, int]:
     return np.asarray(state._board), int(state._turn)
 
 
-# pgx reads FEN, but trusts it, and leaves the opening position in the history that the networks see. So the text is
-# checked first, and the history emptied: what came before the position is unknown.
+# pgx reads FEN without checking it, and leaves the opening position in the history that the networks see. So we check
+# the text first and empty the history, because what came before the position is unknown.
 
 
 def read_chess(fen: str) -> tuple[EnvState, int]:
-    """The state and who is to move (0 for white); counters may be left out. ValueError if that is no position."""
+    """The state and who is to move (0 is white); `fen` may omit its counters. ValueError if it is no position."""
     fields = _checked_fields(fen, size=8)
     from pgx.chess import Chess
     from pgx.experimental.chess import from_fen  # on import, pgx computes tables for seconds
@@ -108,7 +108,7 @@ def read_chess(fen: str) -> tuple[EnvState, int]:
 
 
 def read_gardner_chess(fen: str) -> tuple[EnvState, int]:
-    """Likewise."""
+    """`read_chess` for Gardner's chess."""
     fields = _checked_fields(fen, size=5)
     from pgx.gardner_chess import GardnerChess, _from_fen
 
@@ -126,7 +126,7 @@ def _ready(rules, state: EnvState, fields: list[str]) -> tuple[EnvState, int]:
 
 
 def _checked_fields(fen: str, *, size: int) -> list[str]:
-    """The six fields."""
+    """The six fields of a FEN; ValueError if they are no position."""
     fields = fen.split()
     fields += ["-", "-", "0", "1"][len(fields) - 2 :] if 2 <= len(fields) < 6 else []
     ranks = fields[0].split("/") if fields else []
@@ -136,7 +136,7 @@ def _checked_fields(fen: str, *, size: int) -> list[str]:
         re.fullmatch("[1-8pnbrqkPNBRQK/]+ [wb] (-|K?Q?k?q?) (-|[a-h][36])( [0-9]{1,4}){2}", " ".join(fields))
         and widths == [size] * size
         and fields[0].count("k") == fields[0].count("K") == 1
-        and max(map(sum, pieces)) <= 2 * size  # pgx looks at no more
+        and max(map(sum, pieces)) <= 2 * size  # pgx reads no more
         and not re.search("[pP]", ranks[0] + ranks[-1])
     )
     if not is_position:

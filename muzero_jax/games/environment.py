@@ -1,8 +1,8 @@
 """Games as pure functions: pgx's rules behind one small record, with the signed discount in one place.
 
-`discount` is computed here and nowhere else, from `current_player` before and after a move, so passes and repeated
-turns get the right sign without counting plies, and no later module asks who is to move. At a terminal state pgx calls
-every action legal, so nobody may draw from its mask there.
+Only this file computes `discount`: from `current_player` before and after a move, so that passes and repeated turns get
+the right sign without counting plies, and later modules need not know who is to move. At a terminal state pgx marks
+every action legal, so do not sample from its mask there.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from muzero_jax.types import Afterstate, Board, Chance, Environment, EnvState, S
 
 
 def make_environment(name: str, *, board_size: int | None = None, gamma: float = 1.0) -> Environment:
-    """The game `name` as pure functions of one state; `board_size` (2 to 19, by default 11) is for Hex alone.
+    """The game `name` as pure functions of one state; `board_size` (2 to 19, by default 11) is for Hex only.
 
     Raises:
         ValueError: an unknown or unsupported game, or a size that it does not have.
@@ -30,8 +30,8 @@ def make_environment(name: str, *, board_size: int | None = None, gamma: float =
     game = find(name)
     environment = environment_of(game, board_size=board_size, gamma=gamma)
     if name not in GAMES:
-        environment = environment._replace(game=game)  # of which no table knows
-    is_final = environment.chance is None and environment.num_players == 2  # pgx's own rules see to that
+        environment = environment._replace(game=game)  # the catalogue does not list it
+    is_final = environment.chance is None and environment.num_players == 2  # pgx's rules keep a finished game as it is
     return environment if is_final else states.final(environment)
 
 
@@ -65,7 +65,7 @@ def environment_of(game: Game, *, board_size: int | None = None, gamma: float = 
 
 
 def make_move(play: Callable[..., EnvState], *, gamma: float) -> Callable[..., Step]:
-    """`Environment.move` of rules in pgx's form: `play(state, action, key)`. A game without chance needs no key."""
+    """`Environment.move` for rules in pgx's form, `play(state, action, key)`. A game without chance needs no key."""
 
     def move(state: EnvState, action: Int[Array, ""], key: Array | None = None) -> Step:
         return _step(state, play(state, action, key), gamma)
@@ -74,7 +74,7 @@ def make_move(play: Callable[..., EnvState], *, gamma: float) -> Callable[..., S
 
 
 def make_chance(rules: chances.ListedRules, *, gamma: float) -> Chance:
-    """The chance of rules that list it."""
+    """`Environment.chance` for rules that list their chance."""
 
     def move(state: EnvState, action: Int[Array, ""]) -> Afterstate:
         after, awaits_chance = rules.move(state, action)
@@ -89,7 +89,7 @@ def make_chance(rules: chances.ListedRules, *, gamma: float) -> Chance:
 
 
 def _step(before: EnvState, after: EnvState, gamma: float) -> Step:
-    """The step between two states: the reward of who moved, and the discount with its sign and the end."""
+    """The step between two states, with the mover's reward and the signed discount, which is 0 at a terminal state."""
     signed_gamma = jnp.where(after.current_player == before.current_player, gamma, -gamma)
     discount = jnp.where(after.terminated, 0.0, signed_gamma).astype(jnp.float32)
     is_last = jnp.logical_or(after.terminated, after.truncated)
@@ -97,7 +97,7 @@ def _step(before: EnvState, after: EnvState, gamma: float) -> Step:
 
 
 def _make_board(layout: Layout, observation_shape: tuple[int, ...], num_actions: int, chance: Chance | None) -> Board:
-    """Symmetry g fills cell c from cell `sources[g][c]`; an action, or an outcome, goes where its cell goes."""
+    """A board whose symmetry g fills cell c from cell `sources[g][c]`; actions and outcomes follow their cell."""
     height, width, num_planes = observation_shape
     cells = np.arange(height * width).reshape(height, width)
     sources = np.stack([grid.ravel() for grid in layout.symmetries(cells)])

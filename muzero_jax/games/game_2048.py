@@ -1,7 +1,7 @@
-"""2048: a slide and its merges are the player's part, the new tile is chance's. pgx has the rules.
+"""2048, with pgx's rules: a slide and its merges are the player's part, the new tile is chance's.
 
-Outcome 2 c + f puts a 4 (f = 1, one time in ten) or a 2 into cell c. The game ends where no move is left after that.
-Rewards are the game's own: the sum of the tiles that a move merges to, up to many thousands.
+Outcome 2 c + f puts a 4 (f = 1, one time in ten) or a 2 (f = 0) into cell c. The game ends if no move is left then.
+The reward is the game's score: the sum of the tiles that a move creates by merging, up to many thousands.
 """
 
 from typing import Any
@@ -33,7 +33,7 @@ PENALTY = 1.0
 
 
 def slide(board: Int[Array, " 16"], action: Int[Array, ""]) -> tuple[Int[Array, " 16"], Float[Array, ""]]:
-    """The board after a move, before a tile comes, and the sum of the merged tiles.
+    """The board after a move and before the new tile, and the sum of the merged tiles.
 
     Cells hold exponents, row by row; 0 is an empty cell.
     """
@@ -50,7 +50,7 @@ def observe(board: Int[Array, " 16"]) -> Bool[Array, "4 4 31"]:
 
 
 class Rules:
-    """The rules as `chance.ListedRules`; an afterstate shows the view and the legal moves of the position before."""
+    """The rules as `chance.ListedRules`; an afterstate keeps the observation and legal moves of the state before it."""
 
     num_players = 1
     num_outcomes = 32
@@ -65,13 +65,13 @@ class Rules:
         return chance.refuse(state, action, moved, PENALTY)
 
     def probabilities(self, state: State) -> Float[Array, " 32"]:
-        """Empty cells are alike; on a full board, to which chance never comes, all cells are."""
+        """Every empty cell is equally likely; on a full board, where chance never acts, every cell is."""
         is_empty = state._board == 0
         is_open = jnp.repeat(is_empty | ~is_empty.any(), 2)
         return is_open * TILE_PROBABILITY * 2 / is_open.sum()
 
     def resolve(self, state: State, outcome: Array) -> State:
-        """The tile comes; it earns nothing."""
+        """Adds the new tile, with reward 0."""
         outcome = jnp.clip(outcome, 0, self.num_outcomes - 1)
         board = state._board.at[outcome // 2].set(1 + outcome % 2)
         legal = play2048._legal_action_mask(board.reshape(4, 4))
@@ -85,10 +85,10 @@ class Rules:
 
 
 def worth(state: State) -> Float[Array, ""]:
-    """An estimate of what is still to come: room to move, and rows and columns that rise or fall all the way.
+    """A heuristic of future rewards: empty cells, and rows and columns that are monotonic.
 
-    Each empty cell counts `ROOM`. Of a line's exponents, cubed, the falls and the rises are summed up; the smaller sum
-    is what the line loses, times `DISORDER`.
+    Each empty cell counts `ROOM`. In each line of cubed exponents, all rises and all falls are summed; the smaller of
+    the sums counts against the line, times `DISORDER`.
     """
     cells = state._board.reshape(4, 4)
     lines = jnp.concatenate([cells, cells.T]).astype(jnp.float32) ** 3

@@ -1,4 +1,4 @@
-"""Games from files, as text: SGF, or a list of moves a line. Nothing here knows what the moves mean.
+"""Games from files, with their moves as text: SGF, or one game a line.
 
 docs/offline.md describes the text format.
 """
@@ -10,7 +10,7 @@ from typing import NamedTuple
 from muzero_jax.games import sgf
 
 SUFFIXES = ".sgf", ".txt"
-"""The file names that a folder is searched for; a file that is named itself may end in anything."""
+"""The endings of the files that a folder is searched for; a file named directly may have any ending."""
 _BETWEEN = re.compile(r"[\s,\[\]]+")
 _RESULT = re.compile(r"1-0|0-1|1/2-1/2|\*|[BW]\+\S*|draw|resign", re.IGNORECASE)
 
@@ -18,21 +18,21 @@ _RESULT = re.compile(r"1-0|0-1|1/2-1/2|\*|[BW]\+\S*|draw|resign", re.IGNORECASE)
 class StoredGame(NamedTuple):
     """The moves of one game, from its opening on."""
 
-    name: str  # where it stands: "games.txt, game 3"
+    name: str  # the file and number: "games.txt, game 3"
     moves: tuple[str, ...]
-    colours: tuple[int, ...] | None = None  # who made each move, where the file says so: 0 is the first player
-    size: int | None = None  # of the board, where the file says it
+    colours: tuple[int, ...] | None = None  # who made each move, if the file says it: 0 is the first player
+    size: int | None = None  # of the board, if the file says it
 
     @property
     def is_sgf(self) -> bool:
-        """Whether its moves are written as SGF does."""
+        """Whether its moves are in SGF's notation."""
         return self.colours is not None
 
 
 def read_games(source: Path) -> list[StoredGame]:
-    """All games of a file, or of every SGF and text file in a folder and below; those without a move are left out.
+    """All games with at least one move, from a file or from every SGF and text file in a folder and its subfolders.
 
-    Raises ValueError if there is none, or for a file that is not what its name says.
+    Raises ValueError if there are none, or if a file ending in .sgf is not SGF.
     """
     files = [source]
     if source.is_dir():
@@ -52,7 +52,7 @@ def _read(file: Path) -> list[StoredGame]:
 
 
 def _read_lines(file: Path, text: str) -> list[StoredGame]:
-    """A game a line; results are left out, for the rules know them."""
+    """One game a line; results are dropped, because the rules imply them."""
     lines = (line.strip() for line in text.splitlines())
     games = []
     for number, line in enumerate((line for line in lines if line and not line.startswith("#")), start=1):

@@ -12,12 +12,12 @@ from muzero_jax.games.sides import by_passing
 from muzero_jax.games.view import EMPTY, FIRST, SECOND, Squares, View, signed_stones, stone_difference
 from muzero_jax.types import EnvState
 
-KOMI = 7.5  # pgx's, which every Go agent here was trained under
+KOMI = 7.5  # pgx's, with which every Go agent here was trained
 
 
 def area_difference(squares: Squares) -> int:
-    """The area score before komi (Tromp-Taylor): stones, and empty regions that touch one colour alone."""
-    from scipy import ndimage  # an eighth of a second of every start, for Go alone
+    """The first player's lead by area before komi (Tromp-Taylor): stones, and empty regions that touch one colour."""
+    from scipy import ndimage  # this import takes 1/8 s, and only Go needs it
 
     board = np.array(squares)
     regions, num_regions = ndimage.label(board == EMPTY)  # type: ignore
@@ -30,12 +30,12 @@ def area_difference(squares: Squares) -> int:
 
 
 def repeats(state: EnvState) -> bool:
-    """Whether the last move made an earlier position anew, which pgx allows and makes a loss for who does it."""
+    """Whether the last move repeated an earlier position, which pgx counts as a loss for the player who did it."""
     return bool(state._x.is_psk)
 
 
 def margin(state: EnvState, squares: Squares, komi: float) -> float | None:
-    """At any time, unless a repeated position ended the game."""
+    """The area score at any time; None if a repeated position ended the game."""
     return None if repeats(state) else area_difference(squares) - komi
 
 
@@ -46,7 +46,7 @@ def notation(shape: tuple[int, int], num_actions: int) -> Notation:
 
 
 def read_point(shape: tuple[int, int], text: str) -> int:
-    """An SGF point as an action: two letters from the top left; a pass is empty, or tt up to 19x19."""
+    """An SGF point as an action: two letters, counted from the top left; a pass is empty or tt."""
     height, width = shape
     if text in ("", "tt"):
         return height * width

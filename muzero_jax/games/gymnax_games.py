@@ -1,4 +1,4 @@
-"""Environments of gymnax (Lange 2022) as rules in pgx's form; imported when one is asked for."""
+"""Environments of gymnax (Lange 2022) as rules in pgx's form; imported only when `--env` names one."""
 
 import gymnax
 import jax
@@ -13,7 +13,7 @@ NAMES = gymnax.registered_envs
 
 
 class Rules:
-    """An environment with its default parameters. All actions are legal; its key may decide anything."""
+    """An environment with its default parameters. All actions are legal, and any part of a step may be random."""
 
     num_players = 1
 
@@ -31,7 +31,7 @@ class Rules:
         return self._made(inner, observation, 0.0, False, False)
 
     def step(self, state: Seated, action: Array, key: Array) -> Seated:
-        """One step, without gymnax's own reset at an end."""
+        """One step, without gymnax's automatic reset after the last one."""
         observation, inner, reward, terminated, _ = self._env.step_env(key, state.state, action, self._params)
         truncated = self._env.is_truncated(inner, self._params)
         return self._made(inner, observation, reward, terminated, truncated)

@@ -15,13 +15,13 @@ COLOR_PLANE, SWAP_PLANE = 2, 3  # of the observation: the color of the player to
 
 
 def symmetries(cells: Grid) -> list[Grid]:
-    """A half turn keeps both players' edges; a transposition (the last two) swaps them and so the colors."""
+    """The board, its half turn, and the transposes of both, which exchange the players' edges and so their colors."""
     half_turn = cells[::-1, ::-1]
     return [cells, half_turn, cells.T, half_turn.T]
 
 
 def switched(state: EnvState, move: Move) -> EnvState:
-    """The other side to move: the board is kept as the player to move sees it, with a plane for that player's color."""
+    """The same stones with the other side to move: negates the mover's board, and sets the plane of its color."""
     del move
     state = exchanged(state)
     game = state._x._replace(board=-state._x.board)
@@ -29,7 +29,7 @@ def switched(state: EnvState, move: Move) -> EnvState:
 
 
 def without_swap(state: EnvState) -> EnvState:
-    """Takes the swap away: it answers the first move of a game, not the first move from a set-up position."""
+    """Makes the swap illegal, because it may answer the first move of a game, but not of a set-up position."""
     if bool(state.terminated):
         return state
     return state.replace(
@@ -39,13 +39,13 @@ def without_swap(state: EnvState) -> EnvState:
 
 
 def winning_chain(squares: Squares) -> list[Cell]:
-    """A shortest chain that joins the two edges of its colour, from edge to edge; empty where nobody has won."""
+    """A shortest chain that joins the two edges of its colour, in order; empty if the game is not won."""
     last = len(squares) - 1
     for stone, axis in ((FIRST, 0), (SECOND, 1)):  # the coordinate that goes from 0 to `last` along the chain
         stones = {(r, c) for r, row in enumerate(squares) for c, cell in enumerate(row) if cell == stone}
         chains = [[cell] for cell in sorted(stones) if cell[axis] == 0]
         stones.difference_update(chain[0] for chain in chains)
-        for chain in chains:  # grows meanwhile: breadth first
+        for chain in chains:  # breadth first: the loop appends to its own list
             row, column = chain[-1]
             if chain[-1][axis] == last:
                 return chain

@@ -1,9 +1,9 @@
 """Hex on any board from 2x2 to 19x19, as a pgx `Env`.
 
-pgx's own `Hex(size=n)` keeps a board of 121 cells whatever n is, so it works at 11 alone. Ours agrees with it move for
-move at 11 (actions, observations, players, rewards, masks) and takes a fifth of its time there under `vmap`, where a
-`lax.cond` costs both branches. A stone carries the label of its chain with the edges that the chain touches in the
-label's two low bits, so a move is six lookups and one masked `where` over the board, and a win is "both bits set".
+pgx's own `Hex(size=n)` has a board of 121 cells for every n, so it works only at size 11. At 11 these rules agree with
+it move for move (actions, observations, players, rewards, masks) and take a fifth of its time under `vmap`, where a
+`lax.cond` computes both branches. Each stone holds its chain's label, whose two low bits say which edges the chain
+touches. So a move is six lookups and one masked `where` over the board, and a chain with both bits set wins.
 """
 
 from typing import NamedTuple
@@ -19,8 +19,8 @@ from pgx.hex import State
 MIN_SIZE, MAX_SIZE = 2, 19
 BOTH_EDGES = 3
 
-# The six neighbours in ring order, as (row, column) offsets. The two of a pair touch each other, so that own stones on
-# both belong to one chain: a move joins at most three chains, one a pair.
+# The six neighbours in ring order, as (row, column) offsets. The two cells of a pair touch each other, so own stones on
+# both belong to one chain, and a move joins at most three chains.
 NEIGHBOUR_PAIRS = np.array([[(0, -1), (1, -1)], [(1, 0), (0, 1)], [(-1, 1), (-1, 0)]])
 
 
@@ -31,15 +31,15 @@ class GameState(NamedTuple):
     """[N] int16: 0 empty, own chains' labels > 0, the opponent's < 0; |label| = 4 * (a cell + 1) + edge bits"""
     color: Array  # [] int32, of the player to move: 0 starts and joins top and bottom, 1 joins left and right
     step_count: Array  # [] int32, moves made, the swap included
-    first_cell: Array  # [] int32, where the first stone was put: the one that a swap takes
+    first_cell: Array  # [] int32, the cell of the first stone, which a swap takes
 
 
 class Tables(NamedTuple):
     """The neighbours and edges of the N = size * size cells of a board."""
 
     neighbours: np.ndarray
-    """[N, 3, 2] int32, the cells next to each; the cell itself (empty before a move) past the edge"""
-    edges: np.ndarray  # [2, N] int32, per color: bit 0 on its first edge (top, left), bit 1 on its second
+    """[N, 3, 2] int32, the neighbours of each cell; past the edge the cell itself, which is empty before a move"""
+    edges: np.ndarray  # [2, N] int32, by color: bit 0 on its first edge (top, left), bit 1 on its second
     transposed: np.ndarray  # [N] int32, the mirror image in the long diagonal
 
 
@@ -56,10 +56,10 @@ def make_tables(size: int) -> Tables:
 
 
 def play(game: GameState, action: Array, tables: Tables) -> tuple[GameState, Array]:
-    """Place a stone, or swap: (the state for the other player, whether the player who moved has won).
+    """Places a stone or swaps: (the state for the other player, whether the player who moved has won).
 
-    A swap takes the opponent's stone off the board and puts an own stone on the transposed cell, so that this player
-    stands exactly where the opponent stood.
+    A swap removes the opponent's stone and puts an own stone on the transposed cell, so that this player stands exactly
+    where the opponent stood.
     """
     num_cells = tables.transposed.size
     board, is_swap = game.board, action == num_cells
@@ -69,7 +69,7 @@ def play(game: GameState, action: Array, tables: Tables) -> tuple[GameState, Arr
 
     edges = jnp.asarray(tables.edges)[game.color, cell] | ((chains[0] | chains[1] | chains[2]) & BOTH_EDGES)
     label = (4 * (cell + 1) + edges).astype(board.dtype)
-    chains = jnp.where(chains > 0, chains, label)  # no stone bears the new label yet, so it matches none
+    chains = jnp.where(chains > 0, chains, label)  # the new label is on no stone yet
 
     cells = jnp.arange(num_cells, dtype=board.dtype)
     taken = jnp.where(is_swap, game.first_cell, -1).astype(board.dtype)
@@ -97,7 +97,7 @@ class Hex(pgx_hex.Hex):
     def step(self, state: State, action: Array, key: Array | None = None) -> State:
         """One move as `pgx.Env.step` defines it, without its `cond`s: an illegal move loses, a finished game stays.
 
-        After an illegal swap, which nobody should make, the final board is not pgx's.
+        Only after an illegal swap does the final board differ from pgx's.
         """
         del key
         over = state.terminated | state.truncated
@@ -128,14 +128,14 @@ class Hex(pgx_hex.Hex):
         )
 
     def _observe(self, state: State, player_id: Array) -> Array:
-        del player_id  # deprecated by pgx, which asks for the player to move
+        del player_id  # deprecated: pgx always passes the player to move
         return self._planes(state._x)
 
     def _legal_action_mask(self, game: GameState) -> Bool[Array, " A"]:
         return jnp.append(game.board == 0, game.step_count == 1)
 
     def _planes(self, game: GameState) -> Bool[Array, "H W 4"]:
-        """A cell's four planes are the bytes of one word: written one by one they took half of the step's time."""
+        """The observation. A cell's planes are the bytes of one word; writing them singly took half the step's time."""
         board = game.board.reshape(self.size, self.size)
         own, opponent = (board > 0).astype(jnp.uint32), (board < 0).astype(jnp.uint32)
         color, can_swap = game.color.astype(jnp.uint32), (game.step_count == 1).astype(jnp.uint32)

@@ -1,10 +1,10 @@
-"""Environments of jumanji (Bonnet et al. 2024) as rules in pgx's form; imported when one is asked for.
+"""Environments of jumanji (Bonnet et al. 2024) as rules in pgx's form; imported only when `--env` names one.
 
-- jumanji keeps the key of chance in its state. Each move gets a key of its own instead, so that a search by the rules
-  does not know what chance will do.
-- Most of its environments say of a time limit that the episode ended by the rules. Their limit is put off here, so that
-  an end is one by the rules, and the limit itself is a truncation.
-- Counters of steps are not shown.
+- jumanji keeps its random key in the state. Each move gets a new key instead, so that a search with the ground-truth
+  model cannot foresee chance.
+- Most jumanji environments report their time limit as an end by the rules. So `Rules` disables their limit, and applies
+  it itself as a truncation.
+- Observations do not show step counters.
 """
 
 import dataclasses
@@ -20,15 +20,15 @@ from muzero_jax.games.states import Seated
 
 NAMES = registration.registered_environments()
 NEVER = 2**30
-"""A time limit that no episode comes to."""
+"""A time limit that no episode reaches."""
 HIDDEN = ("action_mask", "step_count")
-"""Parts of an observation that are no view."""
+"""Parts of jumanji's observation that the player does not see."""
 STATED = {"Game2048-v1": {"/board": 18}}
-"""Numbers of values that jumanji does not state. A tile of 2048 is at most 2^17, and the board holds exponents."""
+"""Numbers of values that jumanji does not state: 2048's board holds exponents, of which 17 is the largest possible."""
 
 
 class Rules:
-    """An environment as it is registered."""
+    """An environment as jumanji registers it."""
 
     num_players = 1
 
@@ -52,7 +52,7 @@ class Rules:
         return self._made(inner, timestep, False, False)
 
     def step(self, state: Seated, action: Array, key: Array) -> Seated:
-        """One step; `key` is all that chance knows."""
+        """One step, whose randomness comes from `key` only."""
         inner: Any = state.state
         inner = dataclasses.replace(inner, key=jax.random.fold_in(key, 0)) if self._has_key else inner
         inner, timestep = self._env.step(inner, action)
@@ -71,7 +71,7 @@ class Rules:
 
 
 def _leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:
-    """The parts of an observation, or of the specification of one, by name; without what is `HIDDEN`."""
+    """(path, part) for each part of an observation, or of an observation's specification, except `HIDDEN` ones."""
     if isinstance(value, specs.Spec) and (parts := getattr(value, "_specs", None)):
         fields = dict(parts)
     elif hasattr(value, "_asdict"):

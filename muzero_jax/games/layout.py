@@ -1,4 +1,4 @@
-"""Where actions lie on the board that an observation [H, W, P] shows, and how the board may be turned."""
+"""The cells of actions on the board that an observation [H, W, P] shows, and the board's symmetries."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -11,20 +11,20 @@ Grid = np.ndarray
 
 
 def carried(location: Int[np.ndarray, " N"], destination: Int[np.ndarray, " M"]) -> Int[np.ndarray, " N"]:
-    """The image of each of N things that lie in cells (-1: in none) where cell c becomes `destination[c]`.
+    """For each item, in cell `location` (-1: none), the item that it becomes when cell c moves to `destination[c]`.
 
-    Of several things in a cell each becomes the one of the same rank in the other cell; ValueError if there is none.
+    Of several items in a cell, each becomes the one of the same rank in the other cell; ValueError if counts differ.
     """
     found, placed = np.arange(len(location)), np.flatnonzero(location >= 0)
     cells, images = location[placed], destination[location[placed]]
     if (np.sort(cells) != np.sort(images)).any():
-        raise ValueError("a symmetry takes what lies in a cell to one where there are not as many")
+        raise ValueError("a symmetry maps a cell to one with another number of actions or outcomes")
     found[placed[np.argsort(images, kind="stable")]] = placed[np.argsort(cells, kind="stable")]
     return found
 
 
 def cells_first(shape: tuple[int, int], num_actions: int) -> Int[np.ndarray, " A"]:
-    """Actions are the cells in order, or their first ones; a pass or a swap comes after all of them."""
+    """Action a is cell a; actions after the last cell, a pass or a swap, have no cell."""
     actions = np.arange(num_actions)
     return np.where(actions < shape[0] * shape[1], actions, -1)
 
@@ -40,13 +40,13 @@ class Layout(NamedTuple):
     action_location: Callable[[tuple[int, int], int], Int[np.ndarray, " A"]] = cells_first
     """(board shape, number of actions) -> the cell that each action touches, -1 for none"""
     symmetries: Callable[[Grid], list[Grid]] = lambda cells: [cells]
-    """cells [H, W] -> for each symmetry of the rules the cell that each cell is filled from; the identity first"""
+    """cells [H, W] -> for each symmetry, identity first, the cell from which each cell is filled"""
     negated: tuple[tuple[int, int], ...] = ()
-    """pairs (symmetry, plane) of the bool planes that a symmetry negates, such as the plane of the colour to move"""
+    """(symmetry, plane) for each bool plane that a symmetry negates, such as the plane of the colour to move"""
     outcome_location: Callable[[tuple[int, int], int], Int[np.ndarray, " C"]] | None = None
-    """(board shape, number of outcomes) -> the cell that each outcome of chance touches, -1 for none. Outcomes of one
-    cell are in the same order in every cell. None: what a symmetry does to outcomes is not known"""
+    """(board shape, number of outcomes) -> the cell that each outcome of chance touches, -1 for none. Every cell lists
+    its outcomes in the same order. None: the effect of a symmetry on outcomes is unknown"""
 
 
 NO_CELLS = Layout(action_location=lambda shape, num_actions: np.full(num_actions, -1))
-"""Where no action is of a cell."""
+"""The layout of a game whose actions belong to no cell."""

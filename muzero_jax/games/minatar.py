@@ -1,13 +1,11 @@
-"""The five MinAtar games of pgx (Young and Tian 2019): one player, chance that nobody can list, no need to end.
+"""The five MinAtar games of pgx (Young and Tian 2019): single-player games with unlisted chance, which may never end.
 
-Their code inside pgx is under the GPL-3.0, unlike all else here. It is imported when one of these games is asked for,
-and never before.
+Their code in pgx is under the GPL-3.0, unlike everything else here, and is imported only when `--env` names one.
 
-- One time in ten the last action is done again in place of the one that was chosen. pgx does not show the last action,
-  so a player cannot know what comes. Here it is shown, one plane for each action. `minatar-breakout:hidden` is pgx's
-  view.
-- Death ends a game. Freeway ends by a hidden timer, and all others may go on for ever. An end by time says nothing of
-  what is to come, so it is a truncation: values bootstrap across it.
+- One time in ten, the game repeats the last action instead of the chosen one. pgx does not show the last action, so a
+  player cannot predict the repeat. Here one plane for each action shows it. `minatar-breakout:hidden` is pgx's view.
+- Death ends a game. Freeway ends by a hidden timer, and the others may last for ever. An end by time says nothing about
+  future rewards, so it is a truncation: values bootstrap across it.
 """
 
 from functools import partial
@@ -28,9 +26,9 @@ State = Any
 """pgx's own state of a game, with its private fields."""
 PREFIX, HIDDEN = "minatar-", ":hidden"
 MOST_MOVES = 5_000
-"""Moves after which a game is cut off, twice as many as Freeway's own timer allows."""
+"""Moves after which a game is truncated, twice as many as Freeway's own timer allows."""
 WORDS = ("wait", "left", "up", "right", "down", "fire")
-"""MinAtar's six actions; a game has those that do something in it."""
+"""MinAtar's six actions; a game has only those that have an effect in it."""
 KEYS = {"w": "up", "a": "left", "s": "down", "d": "right", "f": "fire", ".": "wait"}
 FOUR_WAYS = (0, 1, 2, 3, 4)
 GAMES_OF_MINATAR = {
@@ -40,11 +38,11 @@ GAMES_OF_MINATAR = {
     "seaquest": ("Seaquest", (*FOUR_WAYS, 5), ">-|'*fs~dD", "Save divers, shoot what swims, and come up for air."),
     "space_invaders": ("Space Invaders", (0, 1, 3, 5), "AMMM|*", "Shoot the aliens before they reach you."),
 }
-"""Title, actions, what each of pgx's planes is drawn as, and the goal."""
+"""Title, actions, the sign that draws each of pgx's planes, and the goal."""
 
 
 class Rules:
-    """pgx's rules with the last action in sight, and with ends by time told from ends by the rules."""
+    """pgx's rules, with the last action in the observation, and with truncation separate from termination."""
 
     num_players = 1
 
@@ -56,7 +54,7 @@ class Rules:
     def init(self, key: Array) -> State:
         """A new game."""
         state = self._env.init(key)
-        if hasattr(state, "_shot_timer"):  # Asterix has one of no numbers, which nobody reads and Orbax cannot save
+        if hasattr(state, "_shot_timer"):  # Asterix has an unused, empty one, which Orbax cannot save
             state = state.replace(_shot_timer=jnp.int32(0))
         return self._seen(state)
 
@@ -69,7 +67,7 @@ class Rules:
         return self._seen(moved.replace(terminated=ended, truncated=is_late & ~ended))
 
     def _seen(self, state: State) -> State:
-        """The state with a plane for each action, all set for the last one: [10, 10, C + A]."""
+        """The state with A more planes in its observation [10, 10, C + A], of which the last action's is all ones."""
         if not self._shows_last_action:
             return state
         is_last = jnp.broadcast_to(
@@ -79,13 +77,13 @@ class Rules:
 
 
 def squares(state: State, *, signs: str) -> Squares:
-    """The sign of each cell's first plane, of those that pgx shows."""
+    """For each cell, the sign of the first of pgx's C planes that is set."""
     planes: Bool[np.ndarray, "10 10 C"] = np.asarray(state.observation)[..., : len(signs)]
     return [[signs[cell.argmax()] if cell.any() else EMPTY for cell in row] for row in planes]
 
 
 def make_game(name: str, suffix: str = "") -> Game:
-    """A game as `catalogue` lists it; with the suffix `HIDDEN` it shows what pgx shows."""
+    """A game of MinAtar; with the suffix `HIDDEN`, its observation is pgx's."""
     title, actions, signs, goal = GAMES_OF_MINATAR[name]
     return Game(
         PREFIX + name + suffix,

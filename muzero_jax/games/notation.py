@@ -9,7 +9,7 @@
 | chess, Gardner chess | `e2e4`, `e7e8q`: long algebraic, as UCI has it | |
 | shogi, animal shogi | `7g7f`, `8h2b+`, `P*5e`: as USI has it | |
 
-All others have action numbers only. Reading is case-blind; what is written reads back as the same action.
+Other games have words (backgammon, 2048, arcade games) or action numbers. Reading inverts writing and ignores case.
 """
 
 import re
@@ -29,7 +29,7 @@ PASS = "pass"
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 Write = Callable[[EnvState, int], str]
-"""(state, action) -> text. The state is needed because a promotion looks like a pawn's move."""
+"""(state, action) -> text. It needs the state because a queen's and a pawn's move to the last rank are one action."""
 Read = Callable[[EnvState, str], int]
 """(state, text) -> action; ValueError if it is no move on any board of the game."""
 
@@ -41,8 +41,8 @@ class Notation(NamedTuple):
     read: Read
     columns: list[str]  # labels of the board's columns, from the left
     rows: list[str]  # labels of its rows, from the top
-    read_sgf: Callable[[str], int] | None = None  # text -> action, where SGF files write moves in another way
-    swap: int | None = None  # the action that exchanges the sides, in a game that has one
+    read_sgf: Callable[[str], int] | None = None  # text -> action, if SGF files write moves differently
+    swap: int | None = None  # the action that exchanges the sides, if there is one
     write_sgf: Callable[[int], str] | None = None  # the inverse of `read_sgf`
 
 
@@ -51,7 +51,7 @@ MakeNotation = Callable[[tuple[int, int], int], Notation]
 
 
 def coordinates(*others: str, letters: str = LETTERS, upward: bool = False) -> MakeNotation:
-    """For games whose actions are the cells and then `others`; `upward` puts row 1 at the bottom."""
+    """Coordinates for games whose actions are the cells and then `others`; `upward` puts row 1 at the bottom."""
 
     def make(shape: tuple[int, int], num_actions: int) -> Notation:
         columns, rows = _labels(shape, letters, upward)
@@ -62,9 +62,9 @@ def coordinates(*others: str, letters: str = LETTERS, upward: bool = False) -> M
 
 
 def of_page(page: str | None) -> MakeNotation:
-    """The notation that a kind of board (`View.page`) brings with it, for games that have none of their own.
+    """The default notation for a kind of board, `View.page`.
 
-    A letter where actions are the columns of a board of columns; coordinates where they are the cells, or the cells and
+    It is letters if actions are the columns of a `COLUMNS` board; coordinates if they are the cells, or the cells and
     one more, which keeps its number; else numbers.
     """
 
@@ -81,7 +81,7 @@ def of_page(page: str | None) -> MakeNotation:
 
 
 def words(names: list[str], keys: Mapping[str, str] = MappingProxyType({})) -> tuple[Write, Read]:
-    """One word an action; `keys` are other texts that are read as some of the words."""
+    """One word for each action; `keys` maps further texts to words, for reading only."""
     actions = {word.lower(): action for action, word in enumerate(names)}
     actions |= {key: actions[word] for key, word in keys.items() if word in actions}
     if SWAP in actions:
@@ -102,10 +102,10 @@ def named(names: list[str], keys: Mapping[str, str] = MappingProxyType({})) -> M
 
 
 def as_written(write: Write, num_actions: int, form: str, *, like: str, optional: str = "") -> Read:
-    """Reads what `write` writes, legal moves first.
+    """The inverse of `write`. If several actions have the same text, a legal one is preferred.
 
     Args:
-      form: a regular expression of all texts. like: examples of it.
+      form: a regular expression that every move matches. like: examples of it.
       optional: an ending that may be left out.
     """
 
@@ -122,7 +122,7 @@ def as_written(write: Write, num_actions: int, form: str, *, like: str, optional
 
 
 def numbers(num_actions: int) -> tuple[Write, Read]:
-    """The action's number."""
+    """Moves written as the action's number."""
 
     def read(state: EnvState, text: str) -> int:
         del state

@@ -1,12 +1,12 @@
-"""CHIP-8 arcade games of octax (Radji 2025) as rules in pgx's form: the emulator itself runs inside the program.
+"""CHIP-8 arcade games of octax (Radji 2025) as rules in pgx's form: the emulator runs inside the compiled program.
 
-- A move holds one key, or none, for 4 frames of 11 instructions each; the player sees all 4 frames, each of 64 x 32
-  pixels. All of them are new, so none is stored twice, and the replay buffer packs one into 256 bytes.
-- octax keeps the key of chance in its state. Each move gets a key of its own instead, so that a search by the rules
-  does not know what chance will do.
-- A game starts in the same way each time, and many games have no chance at all. There an agent can learn one sequence
-  of moves by heart. `octax:pong:sticky` repeats the last move one time in four instead of the one that was chosen
-  (Machado et al. 2018, section 5.2), so that an agent must look.
+- A move holds one key, or none, for 4 frames of 11 instructions; the player sees all 4 frames, each of 64 x 32 pixels.
+  Moves share no frames, so none is stored twice, and the replay buffer packs a frame into 256 bytes.
+- octax keeps its random key in the state. Each move gets a new key instead, so that a search with the ground-truth
+  model cannot foresee chance.
+- A game always starts in the same way, and many games have no chance, so that an agent can learn one sequence of moves
+  by heart. `octax:pong:sticky` repeats the last move one time in four instead of the chosen one (Machado et al. 2018,
+  section 5.2), so that the agent must react to what it sees.
 - octax ends an episode after 4,500 moves, five minutes of play. That is a truncation: values bootstrap across it.
 """
 
@@ -57,11 +57,11 @@ GAMES_OF_OCTAX = {
     "wipe_off": ("Wipe Off", "left right", "Wipe out as many spots as you can with twenty balls."),
     "worm": ("SuperWorm", "up down left right", "Eat, grow, and do not run into anything."),
 }
-"""Title, what each key does, and the goal; the last action of every game is to wait."""
+"""Title, the actions in octax's order, and the goal; every game has one more action, the last, which is to wait."""
 
 
 def _levels(game: str) -> list[str]:
-    """The names of a game: `pong`, or with its levels `cavern1`, `cavern2`, ..."""
+    """The names of a game: `pong`, or one for each level: `cavern1`, `cavern2`, ..."""
     roms = Path(environments.get_rom_path("Tank.ch8")).parent
     levels = [rom.stem for rom in roms.iterdir() if re.fullmatch(rf"{game}\d+", rom.stem)]
     return sorted(levels, key=lambda name: (len(name), name)) or [game]
@@ -94,7 +94,7 @@ class Rules:
         return self._made(Played(_strict(emulator), wait), frames, 0.0, False, False)
 
     def step(self, state: Seated, action: Array, key: Array) -> Seated:
-        """One move; `key` is all that chance knows."""
+        """One move, whose randomness comes from `key` only."""
         before: Any = state.state
         chance_key, repeat_key = jax.random.split(key)
         if self._is_sticky:
@@ -113,32 +113,32 @@ class Rules:
 
 @cache
 def _environment(game: str) -> Any:
-    """octax's own environment, whose first instructions are run once."""
+    """octax's environment, made once because making it runs the game's first instructions."""
     with _quiet():
         return environments.create_environment(game)[0]
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the FutureWarnings of octax's scatters, which write int32 into bools and bytes."""
+    """Ignores the FutureWarnings of octax's scatters, which write int32 into bools and bytes."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         yield
 
 
 def _strict(emulator: Any) -> Any:
-    """The emulator's state without weak types, which differ between a start and a step."""
+    """The emulator's state without weak types, because a start and a step differ in them."""
     return jax.tree.map(lambda x: jax.lax.convert_element_type(x, jnp.asarray(x).dtype), emulator)
 
 
 def pixels(state: EnvState) -> Squares:
-    """The newest frame, and what the move's other frames showed. Many games erase a thing and draw it again."""
+    """The newest frame, and pixels lit only in the move's other frames, because many games erase and redraw things."""
     frames = np.asarray(state.observation)
     return np.where(frames[..., -1], LIT, np.where(frames.any(-1), FADING, EMPTY)).tolist()
 
 
 def facts(name: str) -> dict[str, Any]:
-    """What a `Game` says beyond its rules."""
+    """The fields of a `Game` in addition to its name and rules."""
     title, words, goal = GAMES_OF_OCTAX[re.sub(r"\d+$", "", name.removesuffix(STICKY))]
     notation = named([*words.split(), WAIT], KEYS)
     return {"title": title, "goal": goal, "notation": notation, "view": View(pixels, page=PIXELS)}

@@ -9,7 +9,7 @@ from muzero_jax.types import EnvState
 
 
 def margin(state: EnvState, squares: Squares, komi: float) -> float | None:
-    """Stones count at the end of the game."""
+    """The difference of stones; None before the end of the game."""
     del komi
     return float(stone_difference(squares)) if state.terminated else None
 

@@ -1,7 +1,7 @@
 """Environments of other libraries as single-player games: `--env gymnax:CartPole-v1`, `--env octax:pong`.
 
-A library's module turns one of its environments into rules in pgx's form, whose states `made` makes. Only what such
-rules can hold fits: one player, one discrete action a move. What a player sees becomes one array. A time limit is a
+A library has one module, which turns an environment into rules in pgx's form with states from `made`. Only environments
+with one player and one discrete action a move are supported. The observation becomes one array. A time limit is a
 truncation: values bootstrap across it.
 """
 
@@ -23,22 +23,22 @@ from muzero_jax.own.faults import first_line
 
 SEPARATOR, LIST = ":", "list"
 LIBRARIES = {"gymnax": "gymnax six", "jumanji": "jumanji six", "octax": "octax opencv-python-headless"}
-"""Libraries, each with what pip installs. `NAME_games.py` holds the `NAMES` of one's environments, their `Rules` and
-perhaps `facts`, a function from a name to further fields of its `Game`."""
+"""Libraries, each with the packages that pip installs. `LIBRARY_games.py` has the `NAMES` of its environments, their
+`Rules` and optionally `facts`, a function from a name to further fields of its `Game`."""
 MOST_VALUES = 32
-"""Whole numbers of so many values or fewer are shown one-hot, as bools: they name things more often than they count."""
+"""Integers with at most this many values are shown one-hot, as bools, because they are mostly kinds, not amounts."""
 
 Leaves = Sequence[tuple[Array, int | None]]
-"""Parts of a view, each with its `num_values`, which matter where it is of whole numbers."""
+"""Parts of an observation, each with its `num_values`, which matter only for integers."""
 
 
 def is_outside(name: str) -> bool:
-    """Whether a name is of an environment of another library."""
+    """Whether a name is that of another library's environment."""
     return name.partition(SEPARATOR)[0] in LIBRARIES and SEPARATOR in name
 
 
 def find(name: str) -> Game:
-    """The game `LIBRARY:NAME`; ValueError in one sentence if there is none, or if it is no game that fits."""
+    """The game `LIBRARY:NAME`; ValueError if there is none, or if it cannot be trained."""
     library, _, inner = name.partition(SEPARATOR)
     try:
         module = importlib.import_module(f"muzero_jax.games.{library}_games")
@@ -56,7 +56,7 @@ def find(name: str) -> Game:
         key, action = jax.eval_shape(lambda: (jax.random.key(0), jnp.int32(0)))
         state = jax.eval_shape(rules.init, key)
         check_alike(state, jax.eval_shape(rules.step, state, action, key))
-    except Exception as error:  # whatever a library's environment raises; some load their levels from the network
+    except Exception as error:  # environments may raise anything; some load levels from the network
         problem = f"{type(error).__name__}: {first_line(error)[:120]}"
         raise ValueError(
             f"{name} cannot be trained ({problem}); only one player with one discrete action a move is supported"
@@ -66,7 +66,7 @@ def find(name: str) -> Game:
 
 
 def made(inner: Any, leaves: Leaves, legal: Array, reward: Any, terminated: Any, truncated: Any) -> Seated:
-    """A state in pgx's form around a library's own; an end by the rules and by time at once is one by the rules."""
+    """A state in pgx's form around a library's own state, `inner`."""
     terminated, truncated = (jnp.asarray(end, bool) for end in (terminated, truncated))
     return Seated(
         inner, jnp.int32(0), jnp.asarray(reward, jnp.float32).reshape(1), terminated, truncated, legal, seen(leaves)
@@ -74,7 +74,7 @@ def made(inner: Any, leaves: Leaves, legal: Array, reward: Any, terminated: Any,
 
 
 def seen(leaves: Leaves) -> Array:
-    """A player's view as one array: a single part keeps its shape, several are put one after the other."""
+    """The observation as one array: a single part keeps its shape, several are flattened and concatenated."""
     shown = [_shown(leaf, count) for leaf, count in leaves]
     if len(shown) == 1:
         return shown[0]
@@ -83,9 +83,9 @@ def seen(leaves: Leaves) -> Array:
 
 
 def num_values(low: Any, high: Any) -> int | None:
-    """The number of values from 0 on that whole numbers in these bounds have, or one that is too large to be shown.
+    """The number of values 0, 1, ... that integers in these bounds have, at most `MOST_VALUES` + 1, or None below -1.
 
-    None where they begin below -1. In jumanji -1 stands for none of the values, and becomes all zeros.
+    A lower bound of -1 is allowed because jumanji writes -1 for "no value", which becomes all zeros.
     """
     return int(min(np.max(high), MOST_VALUES)) + 1 if np.min(low) >= -1 else None
 

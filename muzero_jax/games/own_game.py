@@ -1,8 +1,8 @@
-"""A game of one's own: a Python file that defines `make()`, or whatever such a `make` returns, as an `Environment`.
+"""Your own game, from a Python file that defines `make()`, as an `Environment`.
 
-That may be an `Environment`, an object with `init` and `step` in pgx's form, or a `Game`, which adds a title, a
-notation and a drawing. No table lists it: the config keeps the file's path. The text of the file is what loading
-remembers, so a file that has not changed gives the same functions again, and nothing compiles twice.
+`make` may return an `Environment`, an object with `init` and `step` in pgx's form, or a `Game`, which adds a title, a
+notation and a drawing. The config keeps the file's path. Loading is cached by the file's text, so that an unchanged
+file gives the same functions again, and nothing compiles twice.
 """
 
 import functools
@@ -19,13 +19,13 @@ from muzero_jax.own.faults import Fault, guarded
 from muzero_jax.types import Environment
 
 NUM_GAMES, MOST_MOVES = 16, 512
-"""Random games that tell whether turns alternate, and how long games last."""
+"""Random games that are played to see whether turns alternate and how long games last; most moves of each."""
 
 
 def load_environment(env: str, *, board_size: int | None = None, gamma: float = 1.0) -> Environment:
-    """The game that `--env` names: one of the catalogue, or that of a file.
+    """The game that `--env` names: one of the catalogue, or the game of a file.
 
-    Raises ValueError, in one sentence that names the file, if it holds no game that can be compiled.
+    Raises ValueError, which names the file, if its game cannot be compiled.
     """
     if not python_file.is_path(env):
         return make_environment(env, board_size=board_size, gamma=gamma)
@@ -33,18 +33,18 @@ def load_environment(env: str, *, board_size: int | None = None, gamma: float = 
 
 
 def environment_from(made: Any, name: str, *, board_size: int | None = None, gamma: float = 1.0) -> Environment:
-    """The environment of anything that `make` may return; `name` is what it is called where it says nothing itself.
+    """The environment of anything that `make` may return; `name` is used if the result has no name.
 
-    Its states have pgx's form, and a finished game stays as it is. `discount` is None for a game of two whose turns do
-    not always alternate in random games.
+    Its states have pgx's form, and a finished game stays as it is. `discount` is None for a two-player game in whose
+    random games turns do not always alternate.
 
-    Raises ValueError in one sentence.
+    Raises ValueError if it cannot be compiled.
     """
     return guarded(_environment_from, f"the game of {name}")(made, name, board_size, gamma)
 
 
 def random_games(environment: Environment) -> random_play.Moves:
-    """The random games by which a game of one's own is judged; they compile once."""
+    """The random games that show how a user's game behaves; they compile once."""
     return random_play.play(environment, num_games=NUM_GAMES, max_moves=MOST_MOVES)
 
 
@@ -55,7 +55,7 @@ def _load(path: str, source: bytes, board_size: int | None, gamma: float) -> Env
 
 @functools.lru_cache(maxsize=8)
 def _made(path: str, source: bytes) -> Any:
-    """The result of `make`; `source` is the text of the file."""
+    """The result of `make`; `source`, the file's text, is the cache's key."""
     del source
     return python_file.load_function(path, "make")()
 
@@ -80,7 +80,7 @@ def _environment_from(made: Any, name: str, board_size: int | None, gamma: float
 
 
 def _plain_game(rules: Any, name: str) -> Game:
-    """A game of rules alone."""
+    """A game from rules without a `Game`."""
     if not (isinstance(rules, chance.ListedRules) or hasattr(rules, "init") and hasattr(rules, "step")):
         what = "None" if rules is None else f"an object of type {type(rules).__name__}"
         raise Fault(
@@ -91,7 +91,7 @@ def _plain_game(rules: Any, name: str) -> Game:
 
 
 def _checked(environment: Environment, name: str) -> Environment:
-    """The environment with states in pgx's form and an end that is final, if it can be compiled."""
+    """The environment with states in pgx's form and final ends; Fault if it cannot be compiled."""
     if environment.num_players not in (1, 2):
         raise Fault(f"{name} is a game for {environment.num_players} players, but only one or two can be trained")
     try:

@@ -1,8 +1,8 @@
-"""Random games of any environment, recorded move by move: what can be known of rules that nobody has described.
+"""Random games of any environment, recorded move by move, to learn facts about rules that have no description.
 
-They say whether turns alternate, how long a game lasts and what chance alone earns. `apps.check.environment` looks
-for faults in them. All games are played at once, in pieces of one compiled size. A finished game is moved on with the
-others, which rules must bear.
+They show whether turns alternate, how long a game lasts and what random play earns. `apps.check.environment` looks for
+faults in them. All games are played at the same time, in pieces of one compiled size. Finished games are moved with the
+others, so rules must accept moves after the end.
 """
 
 import functools
@@ -20,7 +20,7 @@ from muzero_jax.types import Environment, EnvState
 
 MOVES_PER_CALL = 64
 BOOKKEEPING = (*FIELDS, "_step_count")
-"""Fields that change whatever is played; the others hold the position."""
+"""Fields that are no part of the position."""
 
 
 class Moves(NamedTuple):
@@ -34,12 +34,12 @@ class Moves(NamedTuple):
     is_last: Array  # bool
     player: Array  # int32, who moved
     next_player: Array  # int32, who moves next
-    own_reward: Array  # float32, what the state's `rewards` give the player who moved
+    own_reward: Array  # float32, the state's `rewards` of the player who moved
     total_reward: Array  # float32, the sum of the state's `rewards`
     is_same: Array  # bool, the move changed nothing at all
-    is_same_position: Array  # bool, the move changed only whose turn it is, what is legal and how the game ended
-    is_over_after: Array  # bool, the state after the move says that the game is over
-    agrees: Array  # bool, `observe` and `legal` say what the state's fields say
+    is_same_position: Array  # bool, the move changed at most fields of `BOOKKEEPING`
+    is_over_after: Array  # bool, the state after the move is terminated or truncated
+    agrees: Array  # bool, `observe` and `legal` equal the state's fields
 
 
 def play(environment: Environment, *, num_games: int, max_moves: int) -> Moves:
@@ -50,9 +50,9 @@ def play(environment: Environment, *, num_games: int, max_moves: int) -> Moves:
 
 
 def watch(init: Callable, move: Callable, *, num_games: int, max_moves: int) -> Any:
-    """What random games show, leaves [T, G, ...], until all are over, or for `max_moves` moves.
+    """Records of random games, leaves [T, G, ...], until all games are over, or for `max_moves` moves.
 
-    `move` is (state, whether its game is over, key) -> (the next state, whether the game is over then, what to show).
+    `move` is (state, whether its game is over, key) -> (the next state, whether the game is over then, what to record).
     """
     start_key, play_key = jax.random.split(jax.random.key(0))
     states, over = _begin(init, jax.random.split(start_key, num_games)), jnp.zeros(num_games, bool)
@@ -64,31 +64,31 @@ def watch(init: Callable, move: Callable, *, num_games: int, max_moves: int) -> 
 
 
 def random_action(key: Array, mask: Array) -> Array:
-    """A legal action, or 0 where there is none."""
+    """A random legal action, or 0 if there is none."""
     return jnp.argmax(jnp.where(mask, jax.random.uniform(key, mask.shape), -1.0)).astype(jnp.int32)
 
 
 def turns_alternate(moves: Moves) -> bool:
-    """Whether every move that did not end its game handed the turn over."""
+    """Whether every move that did not end its game gave the turn to the other player."""
     goes_on = ~moves.over & ~moves.is_last
     return bool((moves.player != moves.next_player)[goes_on].all())
 
 
 def discount_sizes(moves: Moves) -> list[float]:
-    """The |discount|s of the moves that ended no game, the smallest first; to six digits, as float32 keeps them."""
+    """The distinct |discount|s of moves that did not end a game, ascending, rounded to float32's six digits."""
     sizes = np.abs(moves.discount[~moves.over & (moves.discount != 0)]).astype(float)
     return np.unique(sizes.round(6)).tolist()
 
 
 def longest_game(moves: Moves) -> int:
-    """Moves of the longest game, at least 1."""
+    """The number of moves of the longest game, at least 1."""
     return max(1, int((~moves.over).sum(axis=0).max()))
 
 
 def mean_return(moves: Moves) -> float | None:
-    """The mean of the games' returns, which are plain sums of rewards.
+    """The mean of the games' returns, which are undiscounted sums of rewards.
 
-    None if one was broken off: self-play's mean is of whole games, and those that end early are no fair sample of them.
+    None if a game was cut off, because self-play's mean is over whole games, and short games alone are a biased sample.
     """
     returns = np.where(moves.over, 0.0, moves.reward).sum(axis=0)
     return float(returns.mean()) if moves.is_last.any(axis=0).all() else None
@@ -112,12 +112,12 @@ def _advance(move: Callable, key: Array, states: EnvState, over: Array) -> tuple
 
 @functools.lru_cache(maxsize=8)
 def _mover(*rules: Callable) -> Callable:
-    """`_move` by these rules; the same function for the same rules, so that it compiles once."""
+    """`_move` with these rules, cached so that the same rules compile once."""
     return partial(_move, rules)
 
 
 def _move(rules: tuple, state: EnvState, over: Array, key: Array) -> tuple[EnvState, Array, Moves]:
-    """One random move of one game, and what it did."""
+    """One random move of one game, and its record."""
     move, observe, legal = rules
     choice_key, move_key = jax.random.split(key)
     mask = legal(state)
@@ -144,14 +144,14 @@ def _move(rules: tuple, state: EnvState, over: Array, key: Array) -> tuple[EnvSt
 
 
 def _position(state: EnvState) -> list[Array]:
-    """The leaves that hold the position; all that the state has, where it has nothing but pgx's six fields."""
+    """The leaves that hold the position, or the observation if the state has only pgx's six fields."""
     leaves = jax.tree_util.tree_leaves_with_path(state)
     own = [leaf for path, leaf in leaves if not path or str(getattr(path[0], "name", "")) not in BOOKKEEPING]
     return own or [leaf for path, leaf in leaves if str(getattr(path[0], "name", "")) == "observation"]
 
 
 def equal(one: Any, other: Any) -> Array:
-    """Whether two trees hold the same numbers; a random key is none of them."""
+    """Whether two trees hold the same numbers, apart from random keys."""
     pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
     checks = [(x == y).all() for x, y in pairs if not jnp.issubdtype(x.dtype, jax.dtypes.prng_key)]
     return jnp.stack(checks).all() if checks else jnp.bool_(True)

@@ -1,7 +1,7 @@
-"""The text of SGF files (FF[4]) as moves and stones, and a game's moves as such a text.
+"""Reads SGF files (FF[4]) as moves and stones, and writes a game's moves as SGF.
 
 The main line of a game is everything up to the first closing bracket, because a tree lists its main variation first. Go
-writes points as two letters; other games write them in their own notation, as HexGui does.
+writes points as two letters; other games use their own notation, as HexGui does.
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 FIRST, SECOND = 0, 1
-"""Colours by who moves first: SGF calls them black and white."""
+"""Colours, by who moves first; SGF calls them black and white."""
 _TOKEN = re.compile(r"\s*(?:([();])|([A-Za-z]+)|\[([^\]\\]*(?:\\.[^\]\\]*)*)\])", re.DOTALL)
 _OPENED = re.compile(r"\s*\[")
 
@@ -23,7 +23,7 @@ class SgfMove(NamedTuple):
 
 
 def read(text: str) -> tuple[int | None, list[SgfMove]]:
-    """The board's size, if the text says it, and the moves and stones of its main line; ValueError if it is no SGF."""
+    """The board's size, if stated, and the moves and stones of the main line; ValueError if the text is not SGF."""
     start = text.find("(;")
     if start < 0:
         raise ValueError("it is not SGF")
@@ -54,7 +54,7 @@ def split(text: str) -> list[str]:
             depth += {"(": 1, ")": -1}.get(token[1], 0)
             if not depth:
                 break
-        if depth and _OPENED.match(text, end):  # a value that is never closed: the rest of the file is its text
+        if depth and _OPENED.match(text, end):  # an unclosed value: the rest of the file belongs to it
             end = len(text)
         games.append(text[start:end])
         start = text.find("(;", end)
@@ -62,7 +62,7 @@ def split(text: str) -> list[str]:
 
 
 def write(properties: Mapping[str, str | int | None], moves: Iterable[tuple[int, str]]) -> str:
-    """A game as SGF: properties of its root (None leaves one out), then (colour, text) of each move."""
+    """A game as SGF: the root's properties, except those that are None, then (colour, text) of each move."""
     root = {"FF": 4, "CA": "UTF-8"} | dict(properties)
     head = "".join(f"{name}[{_escaped(str(value))}]" for name, value in root.items() if value is not None)
     body = "".join(f"\n;{'BW'[colour]}[{_escaped(text)}]" for colour, text in moves)

@@ -1,9 +1,9 @@
-"""Shogi and animal shogi; moves are written as USI has them: `7g7f`, `8h2b+` with a promotion, `P*5e` for a drop.
+"""Shogi and animal shogi; moves are written as in USI: `7g7f`, `8h2b+` with a promotion, `P*5e` for a drop.
 
 A square is file (from the right) * height + rank (from the top), as the player to move sees the board. pgx's action of
-shogi is a kind of move * 81 + the square that the piece goes to: ten directions, the same with a promotion, seven
-drops. The piece comes from the first own one against the direction. An action of animal shogi is a direction or a
-drop * 12 + the square that the piece leaves, or is dropped on. There a chick that reaches the last rank becomes a hen.
+shogi is (a kind of move) * 81 + the square that the piece goes to. Kinds are ten directions, the same with promotion,
+and seven drops; the piece is the first own one against the direction. An action of animal shogi is (a direction or
+drop) * 12 + the square that the piece leaves or is dropped on.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,25 +23,25 @@ SHOGI_PIECES = "P L N S B R G K +P +L +N +S +B +R".split()
 ANIMAL_SHOGI_PIECES = "C E G L H".split()  # chick, elephant, giraffe, lion, hen
 DROPS, ANIMAL_DROPS = "PLNSBRG", "CEG"
 BACK = ((0, 1), (-1, 1), (1, 1), (-1, 0), (1, 0), (0, -1), (-1, -1), (1, -1), (-1, 2), (1, 2))
-"""(files, ranks) from where a piece of shogi arrives to where it came from, by direction; the last are a knight's."""
+"""(files, ranks) back to the square that a piece of shogi came from, by direction; the last two are a knight's."""
 KNIGHTS = 8, 9
 STEPS = ((-1, -1), (-1, 0), (-1, 1), (0, -1), (0, 1), (1, -1), (1, 0), (1, 1))
-"""(files, ranks) that a piece of animal shogi moves by, by direction."""
+"""(files, ranks) that a piece of animal shogi moves, by direction."""
 RANKS = "abcdefghi"
 
 ReadState = Callable[[EnvState], tuple[np.ndarray, np.ndarray, int]]
-"""state -> (the board as the player to move sees it, what both hold for dropping, 1 if the second player moves)"""
+"""state -> (the board as the player to move sees it, both players' hands, 1 if the second player moves)"""
 Square = tuple[int, int]
 Move = tuple[Square | str, Square, bool]
-"""Where the piece comes from, or its letter if it is dropped; where it goes to; whether it becomes another."""
+"""(the square that the piece leaves, or its letter if it is dropped; where it goes to; whether it promotes)"""
 Decode = Callable[[np.ndarray, int], Move | None]
-"""(the board, an action) -> its move, None where it leaves the board or no piece could make it"""
+"""(the board, an action) -> its move; None if the move leaves the board or no piece can make it"""
 
 
 def action_location(shape: tuple[int, int], num_actions: int) -> Int[np.ndarray, " A"]:
-    """The square that pgx's label is made of: where the piece comes to, or leaves in animal shogi unless it is a drop.
+    """The square that pgx's action contains, as a cell of the observation, which turns pgx's board by a quarter.
 
-    Squares are numbered down the files, which the observation turns by a quarter.
+    The piece goes to that square; in animal shogi it leaves it or is dropped on it.
     """
     height, width = shape
     file, rank = np.divmod(np.arange(num_actions) % (height * width), height)
@@ -49,7 +49,7 @@ def action_location(shape: tuple[int, int], num_actions: int) -> Int[np.ndarray,
 
 
 def shogi_move(board: np.ndarray, action: int) -> Move | None:
-    """What an action of shogi means."""
+    """Decodes an action of shogi."""
     kind, square = divmod(action, 81)
     to = divmod(square, 9)
     if kind >= 20:
@@ -59,7 +59,7 @@ def shogi_move(board: np.ndarray, action: int) -> Move | None:
 
 
 def _source(board: np.ndarray, to: Square, direction: int) -> Square | None:
-    """Where the piece that arrives from this direction comes from."""
+    """The square of the first own piece against this direction; None if there is none."""
     files, ranks = BACK[direction]
     for distance in range(1, 2 if direction in KNIGHTS else 9):
         file, rank = to[0] + distance * files, to[1] + distance * ranks
@@ -71,7 +71,7 @@ def _source(board: np.ndarray, to: Square, direction: int) -> Square | None:
 
 
 def animal_shogi_move(board: np.ndarray, action: int) -> Move | None:
-    """What an action of animal shogi means."""
+    """Decodes an action of animal shogi."""
     kind, square = divmod(action, 12)
     start = divmod(square, 4)
     if kind >= len(STEPS):
@@ -84,9 +84,9 @@ def animal_shogi_move(board: np.ndarray, action: int) -> Move | None:
 def notation(
     read_state: ReadState, decode: Decode, optional: str, shape: tuple[int, int], num_actions: int
 ) -> Notation:
-    """USI's moves; columns are numbered from the right, rows have letters from the top.
+    """USI's notation: columns are numbered from the right, rows have letters from the top.
 
-    optional: the plus sign where a promotion is no choice, so that it may be left out; else empty.
+    optional: "+" if a promotion is forced, so that its sign may be left out; else empty.
     """
     ranks, files = shape
 
@@ -111,7 +111,7 @@ def notation(
 
 def _view(read: ReadState, shape: tuple[int, int], letters: Sequence[str]) -> View:
     def squares(state: EnvState) -> Squares:
-        """Squares are numbered from the right; the opponent's pieces come second."""
+        """pgx numbers squares from the right, and the opponent's pieces after the mover's."""
         board, _, turn = read(state)
         kinds = len(letters)
         if turn:

@@ -1,8 +1,8 @@
-"""Giving the other side the move: what a position built from stones needs, and no rule of a game provides.
+"""Gives the move to the other side, outside the rules, so that programs can build a position stone by stone.
 
-Programs such as HexGui send a position as `play` commands in scan order, several of one colour in a row. Games in which
-a position is its stones (Hex, tic-tac-toe, Connect Four) get the player's fields exchanged; in Go and Othello the other
-side passes. Chess and shogi have no such thing, so there turns must alternate.
+Programs such as HexGui send a position as `play` commands in scan order, several of one colour in a row. In games whose
+position is its stones (Hex, tic-tac-toe, Connect Four), the players' fields are exchanged; in Go and Othello, one side
+passes. Chess and shogi have neither, so their turns must alternate.
 """
 
 from collections.abc import Callable
@@ -27,18 +27,18 @@ def _the_end_is_final(state: EnvState) -> EnvState:
 
 
 class Sides(NamedTuple):
-    """How a position is built from stones. The default is for games in which it is more than its stones."""
+    """How a position is built from stones. The defaults refuse, for games whose position is more than its stones."""
 
     switched: Callable[[EnvState, Move], EnvState] = _turns_alternate
-    """a state that is not over with the other side to move; ValueError where there is none"""
+    """an unfinished state, with the other side to move; ValueError if the game has no such thing"""
     reopened: Callable[[EnvState], EnvState] = _the_end_is_final
-    """a finished state that takes another stone, as a finished game sent in scan order needs; ValueError likewise"""
+    """a finished state that accepts another stone, for finished games sent in scan order; ValueError likewise"""
     without_answers: Callable[[EnvState], EnvState] = lambda state: state
-    """a state without the moves that answer a game's first one: a position built from stones has none"""
+    """a state without moves that may only answer a game's first move (Hex's swap)"""
 
 
 def by_stones(open_actions: Callable[[Array], Array]) -> Sides:
-    """For games in which stones alone make a position; `open_actions` are legal on a board that is not full."""
+    """`Sides` for games whose position is its stones; `open_actions` gives the legal actions of an unfinished board."""
 
     def reopened(state: EnvState) -> EnvState:
         return state.replace(
@@ -51,13 +51,13 @@ def by_stones(open_actions: Callable[[Array], Array]) -> Sides:
 
 
 def by_passing(counter: str) -> Sides:
-    """For games whose last action is a pass; `counter` is the field that counts passes."""
+    """`Sides` for games whose last action is a pass; `counter` is the field that counts passes."""
 
     def uncounted(state: EnvState) -> EnvState:
         return state.replace(_x=state._x._replace(**{counter: jnp.zeros_like(getattr(state._x, counter))}))
 
     def switched(state: EnvState, move: Move) -> EnvState:
-        """A pass that no rule sees: legal, and neither first nor second of two that would end the game."""
+        """A pass that is always legal and does not count towards the two passes that end a game."""
         mask = state.legal_action_mask.at[-1].set(True)
         return uncounted(move(uncounted(state).replace(legal_action_mask=mask), jnp.int32(mask.shape[0] - 1)).state)
 
@@ -65,7 +65,7 @@ def by_passing(counter: str) -> Sides:
 
 
 def exchanged(state: EnvState) -> EnvState:
-    """The other side to move, where the first two planes show the stones of the player to move and of the other."""
+    """The other side to move, in games whose first two planes are the mover's and the opponent's stones."""
     return state.replace(
         current_player=1 - state.current_player,
         observation=state.observation.at[..., :2].set(state.observation[..., 1::-1]),
@@ -74,7 +74,7 @@ def exchanged(state: EnvState) -> EnvState:
 
 
 def closed(state: EnvState, finished: EnvState) -> EnvState:
-    """`state` with the end and the result of `finished`: a stone more does not change who won."""
+    """`state` with the end and the result of `finished`, because another stone does not change who won."""
     return with_fields(
         state,
         terminated=finished.terminated,

@@ -1,7 +1,7 @@
-"""Checks of an environment without playing: its functions trace, and shapes and dtypes stay as they are.
+"""Checks without playing that an environment's functions can be traced, and that moves keep shapes and dtypes.
 
-The whole run is one compiled program, in which a state after a move takes the place of the one before it. So rules must
-be functions that JAX can trace, and `move` must return exactly the kind of state that `init` makes.
+The whole run is one compiled program, in which the state after a move replaces the one before it. So rules must be
+functions that JAX can trace, and `move` must return exactly the kind of state that `init` makes.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ KINDS = {"reward": "float32[]", "discount": "float32[]", "is_last": "bool[]", "a
 
 
 def check(environment: Environment) -> None:
-    """Raises Fault, in one sentence, where the environment cannot be compiled."""
+    """Raises Fault if the environment cannot be compiled."""
     key, action = jax.eval_shape(lambda: (jax.random.key(0), jnp.int32(0)))
     state = traced("init", environment.init, key)
     observation = traced("observe", environment.observe, state)
@@ -45,10 +45,10 @@ def check_alike(before: Any, after: Any, what: str = "a move") -> None:
     """Raises Fault if `what` changes a state's structure, or the shape or dtype of a leaf."""
     if jax.tree.structure(before) != jax.tree.structure(after):
         kinds = f"{type(before).__name__} after init, {type(after).__name__} after {what}"
-        raise Fault(f"{what} makes a state of another structure than init does ({kinds}); make both alike")
+        raise Fault(f"{what} makes a state of another structure than init ({kinds}); give both the same structure")
     for (path, old), new in zip(jax.tree_util.tree_leaves_with_path(before), jax.tree.leaves(after), strict=True):
         if kind_of(old) != kind_of(new):
             name = jax.tree_util.keystr(path).lstrip(".")
             raise Fault(
-                f"the state's {name} is {kind_of(old)} after init but {kind_of(new)} after {what}; make both alike"
+                f"the state's {name} is {kind_of(old)} after init but {kind_of(new)} after {what}; make both the same"
             )

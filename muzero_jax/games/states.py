@@ -1,8 +1,8 @@
-"""States in pgx's form: what matches, rollout MCTS and play read of a game, whoever wrote it.
+"""States in pgx's form: the six fields that matches, rollout MCTS and play read from any game's state.
 
-They read six fields: whose turn it is, what is legal, whether and how the game ended, and what the player to move sees.
-A game of one's own may have a state of any kind. `seated` puts these fields around it, and `final` makes a finished
-game stay as it is, which pgx's own rules do by themselves.
+The fields are the player to move, legal actions, how the game ended (two fields), rewards, and the observation. Your
+own game may have states of any kind: `seated` adds these fields, and `final` makes a finished game stay as it is, which
+pgx's own rules already do.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ def with_fields(state: Any, **fields: Any) -> EnvState:
 
 
 class Seated(NamedTuple):
-    """A state of any kind with pgx's fields around it; its own fields are still read by their names."""
+    """A state of any kind with pgx's fields around it; the inner state's fields can be read by name as well."""
 
     state: EnvState
     current_player: Array  # [] int32, 0 for the player who moved first
@@ -44,7 +44,7 @@ class Seated(NamedTuple):
     observation: Array  # [*obs], the view of the player to move
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # what libraries look for is no field of a game
+        if name.startswith("_"):  # names that libraries look for
             raise AttributeError(name)
         return getattr(self.state, name)
 
@@ -56,7 +56,7 @@ def in_form(environment: Environment) -> Environment:
 
 
 def seated(environment: Environment) -> Environment:
-    """The environment with states in pgx's form. Who is to move follows from the sign of the discount."""
+    """The environment with states in pgx's form. The player to move follows from the sign of the discount."""
     num_players = environment.num_players
 
     def seat(state: EnvState, player: Array, rewards: Array, terminated: Array, truncated: Array) -> Seated:
@@ -79,10 +79,10 @@ def seated(environment: Environment) -> Environment:
 
 
 def final(environment: Environment) -> Environment:
-    """The environment in which a finished game stays as it is, is worth nothing more and calls every action legal.
+    """The environment whose finished games stay as they are, with reward 0, every action legal and no chance.
 
-    A game that a time limit ended is over for matches and play too, so its state counts as terminated. Its discount,
-    which learning reads, is the move's own. Chance does nothing once the game is over.
+    A game that a time limit ended is over for matches and play too, so its state counts as terminated, but the discount
+    of its last move, from which the agent learns, stays as it was.
     """
     chance = environment.chance
 
@@ -94,9 +94,9 @@ def final(environment: Environment) -> Environment:
 
 
 def _followed(environment: Environment, follow: Callable, own: Callable = lambda state: state) -> Environment:
-    """The environment, each of whose moves goes through `follow(state before, what the move leads to)`.
+    """The environment with `follow(state before, result)` applied to the result of each move.
 
-    `own` is the state that the environment's own functions read.
+    `own` extracts the state that the environment's own functions read.
     """
 
     def after(function: Callable) -> Callable:
@@ -112,9 +112,9 @@ def _followed(environment: Environment, follow: Callable, own: Callable = lambda
 
 
 def _settled(before: EnvState, moved: Moved) -> Moved:
-    """The same move with an end that is final: it is nothing where the game was over before it.
+    """The result of a move with a final end: if the game was over before, the move changes nothing and earns 0.
 
-    Where chance acts next, a time limit ends the game only after it.
+    If chance acts next, a time limit ends the game only after that.
     """
     over, waits = before.terminated, jnp.bool_(False)
     if isinstance(moved, Afterstate):

@@ -1,7 +1,7 @@
-"""Views of a state for people: pieces on squares, from the first player's side, whoever is to move.
+"""Pictures of a state for people: pieces on squares, from the first player's side, whoever is to move.
 
-pgx keeps most boards as the player to move sees them, and each game in fields of its own; a game's `View` reads them
-back into one picture. Row 0 is the top row as people draw it: row 8 of chess, row 9 of Go, row 1 of Hex and Othello.
+pgx keeps most boards as the player to move sees them, in other fields for each game. A game's `View` turns them into
+one picture, whose row 0 is at the top: row 8 of chess, row 9 of Go, row 1 of Hex and Othello.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from muzero_jax.types import EnvState
 
 EMPTY = "."
 FIRST, SECOND = "X", "O"
-"""The stones of the first player and of the other; games with pieces show letters, the first player's in capitals."""
+"""Stones of the first and the second player; games with pieces show letters, the first player's in capitals."""
 
 LIT, FADING = "#", "+"
 """Pixels of a screen: lit in the newest frame, or only in one shortly before."""
@@ -23,15 +23,14 @@ INKS = ("black", "white", "red", "yellow", "blue")
 """The colours in which front ends draw stones."""
 
 COLUMNS, CHESS, TILES, POINTS, PIXELS = "connect_four", "chess", "tiles", "points", "pixels"
-"""The board whose clicks name a column; two on which two clicks name a move, from where and to where; a grid of tiles
-with numbers on them; and a screen of pixels, which moves on while a person does nothing: its last action is to wait. On
-a board of points a move is written FROM/TO, by the mover's own points, `bar` and `off`.
-"""
+"""Boards that front ends treat in a special way. On `COLUMNS`, a click chooses a column. On `CHESS` and `POINTS`, two
+clicks choose where a move starts and ends; `POINTS` writes it FROM/TO, by the mover's own points, `bar` and `off`.
+`TILES` is a grid of numbers. `PIXELS` is a screen that runs while you do nothing: its last action is to wait."""
 PAGES = ("go", "othello", "tic_tac_toe", "hex", COLUMNS, CHESS, TILES, POINTS, PIXELS)
-"""The boards that are drawn in a way of their own: the values that `View.page` may have."""
+"""The boards that have their own drawing: the values of `View.page`."""
 
 PACE = 1000 / 15
-"""Milliseconds that a move on a screen lasts, whether a person plays or watches."""
+"""Milliseconds per move on a screen, for a person who plays or watches."""
 
 Squares = list[list[str]]
 """Rows of `X`, `O`, piece letters and `.`, the top row first."""
@@ -44,21 +43,21 @@ Cell = tuple[int, int]
 class Checkers(NamedTuple):
     """A board of 24 points, numbered as the first player counts them, with its dice."""
 
-    points: tuple[int, ...]  # [24], checkers on points 1 to 24: the first player's above 0, the other's below
+    points: tuple[int, ...]  # [24], checkers on points 1 to 24: positive the first player's, negative the other's
     bar: tuple[int, int]  # of the first player and of the other
     off: tuple[int, int]
-    dice: tuple[tuple[int, bool], ...]  # of the player to move: each die, 1 to 6, and whether it is still to be played
+    dice: tuple[tuple[int, bool], ...]  # the mover's: each die, 1 to 6, and whether it may still be played
 
 
 ROW_LENGTH = 16
-"""Numbers in a row, where an observation is a list of them."""
+"""Numbers per row in the picture of an observation that is a list."""
 
 
 def observed(state: EnvState) -> Squares:
     """A plain picture of any observation.
 
-    A cell of several planes shows the number of the first that is set there. Where there is one number a cell, it shows
-    that. A list of numbers is broken into rows.
+    A cell with several planes shows the number of its first nonzero plane; a cell with one number shows that number. A
+    list of numbers is broken into rows.
     """
     observation = np.asarray(state.observation)
     if observation.ndim >= 3 and observation.shape[2:] != (1,):
@@ -77,26 +76,26 @@ class View(NamedTuple):
 
     squares: Callable[[EnvState], Squares] = observed
     hands: Callable[[EnvState], tuple[str, str]] = lambda state: ("", "")
-    """pieces that both may drop, or what else both hold"""
+    """both players' pieces in hand, or other things that they hold, such as dice"""
     hands_title: str = "in hand"
     caption: Callable[[EnvState], str] = lambda state: ""  # a line below the board, such as the dice
-    colours: tuple[str, str] = ("black", "white")  # what every front end calls the first player and the other
+    colours: tuple[str, str] = ("black", "white")  # names of the first and the second player
     inks: tuple[str, str] = ("black", "white")
-    """the colours in which every front end draws the two, of `INKS`"""
-    marks_last: bool = False  # whether an action is a cell, so that the last one played can be marked
+    """the colours, from `INKS`, in which front ends draw the two players"""
+    marks_last: bool = False  # whether actions are cells, so that the last move can be marked
     leans: bool = False  # whether each row lies half a cell to the right of the one above
     has_edges: bool = False  # whether the first player owns the top and bottom edge, and the other left and right
-    page: str | None = None  # one of `PAGES`, the board that is drawn; None: squares with their text
-    checkers: Callable[[EnvState], Checkers] | None = None  # for the page `points`, which draws these and no squares
+    page: str | None = None  # the board that is drawn, one of `PAGES`; None: squares with their text
+    checkers: Callable[[EnvState], Checkers] | None = None  # what the page `points` draws instead of `squares`
 
 
 def stones(signs: Int[np.ndarray, "H W"]) -> Squares:
-    """+1 is the first player's stone, -1 the other's."""
+    """Squares from signs: +1 is the first player's stone, -1 the other's, 0 empty."""
     return [[(EMPTY, FIRST, SECOND)[sign] for sign in row] for row in signs.tolist()]
 
 
 def numbered_stones(height: int, width: int) -> Callable[[EnvState], Squares]:
-    """Reads boards that hold -1 for empty, else the colour."""
+    """Reads boards whose cells are -1 if empty, else the colour."""
 
     def read(state: EnvState) -> Squares:
         colours = np.asarray(state._x.board).reshape(height, width)
@@ -106,7 +105,7 @@ def numbered_stones(height: int, width: int) -> Callable[[EnvState], Squares]:
 
 
 def signed_stones(to_move: Callable[[EnvState], int]) -> Callable[[EnvState], Squares]:
-    """Reads square boards that hold positive numbers for the colour that `to_move` names (0 is the first player)."""
+    """Reads square boards with positive numbers for the stones of colour `to_move(state)` (0 is the first player)."""
 
     def read(state: EnvState) -> Squares:
         board = np.sign(np.asarray(state._x.board)).astype(int)

@@ -1,8 +1,8 @@
-"""Products of bfloat16 matrices, summed in float32, forwards and backwards: for CPUs with units for them (AMX).
+"""Products of bfloat16 matrices, summed in float32, and their gradients: for CPUs with units for them (AMX).
 
-They take a sixth of the time of float32's (1584 x 192 x 192 on one Intel core: 1,065 and 167 GFLOP/s). XLA's CPU
-backend (jaxlib 0.9 and 0.10) uses those units only where the result is float32 and the left factor is summed along its
-rows. So a kernel's gradient, which sums over the batch, needs its left factor transposed.
+They take a sixth of float32's time (1584 x 192 x 192 on one Intel core: 1,065 and 167 GFLOP/s). XLA's CPU backend
+(jaxlib 0.9 and 0.10) uses those units only if the result is float32 and the sum runs along the rows of the left factor.
+So a kernel's gradient, which sums over the batch, needs its left factor transposed.
 """
 
 from typing import Any
@@ -16,45 +16,45 @@ from muzero_jax.ops.devices import has_amx, target_device
 from muzero_jax.ops.flop_marks import uncounted
 
 COMPUTE_DTYPE = "bfloat16_products"
-"""The name in configs of float32 with the factors in the layers of trunks rounded to bfloat16."""
+"""The config's name for float32 networks whose trunks round the factors of products to bfloat16."""
 
 
 def dtypes(compute_dtype: str) -> tuple[jnp.dtype, jnp.dtype | None]:
-    """The networks' dtype, and that of their trunks' products where it differs. TypeError for what is no dtype."""
+    """The networks' dtype, and the dtype of their trunks' products if it differs. TypeError for an unknown dtype."""
     if compute_dtype == COMPUTE_DTYPE:
         return jnp.dtype(jnp.float32), jnp.dtype(jnp.bfloat16)
     return jnp.dtype(compute_dtype), None
 
 
 def _has_units() -> bool:
-    """Whether to multiply bfloat16 itself; a CPU without units for it is slow at that."""
+    """Whether to multiply in bfloat16, which is slow on a CPU without units for it."""
     return target_device().platform != "cpu" or has_amx()
 
 
 def _rounded(factor: Array) -> Array:
-    """The value rounded to bfloat16, in float32; XLA would leave out a conversion to bfloat16 and back."""
+    """The value rounded to bfloat16, in float32. XLA would remove a conversion to bfloat16 and back."""
     return lax.reduce_precision(factor.astype(jnp.float32), exponent_bits=8, mantissa_bits=7)
 
 
 def product(left: Float[Array, "M K"], right: Float[Array, "K N"]) -> Float[Array, "M N"]:
-    """Both factors rounded to bfloat16, summed and returned in float32. For its gradient take `multiply`."""
+    """The product of both factors rounded to bfloat16, summed and returned in float32. `multiply` has its gradient."""
     if not _has_units():
         return _rounded(left) @ _rounded(right)
     result = jnp.dot(left.astype(jnp.bfloat16), right.astype(jnp.bfloat16), preferred_element_type=jnp.float32)
-    # If it is transposed next, XLA would exchange the factors, and then fail to compute that product.
+    # Without the barrier, XLA exchanges the factors if a transposition follows, and then fails.
     return lax.optimization_barrier(result)
 
 
 def transposed(matrix: Float[Array, "M N"]) -> BFloat16[Array, "N M"]:
-    """The transpose, rounded, as the left factor of a product.
+    """The transpose, rounded to bfloat16, as the left factor of a product.
 
     On AMX it is a product with the identity, exact for finite numbers, which XLA cannot merge into the next product:
-    1,872 rows of 64 take 80 us, where XLA's transposition took 400.
+    1,872 rows of 64 take 80 us instead of the 400 of XLA's transposition.
     """
     if not _has_units():
         return matrix.astype(jnp.bfloat16).T
     identity = jnp.eye(matrix.shape[1], dtype=jnp.bfloat16)
-    with uncounted():  # other hardware needs no product for it
+    with uncounted():  # other hardware needs no product here
         rows = lax.dot_general(
             identity, matrix.astype(jnp.bfloat16), (((1,), (1,)), ((), ())), preferred_element_type=jnp.float32
         )
@@ -63,14 +63,14 @@ def transposed(matrix: Float[Array, "M N"]) -> BFloat16[Array, "N M"]:
 
 @jax.custom_vjp
 def multiply(inputs: Float[Array, "N C"], kernel: Float[Array, "C D"]) -> Float[Array, "N D"]:
-    """`product` with a gradient in reverse mode alone, of products of the rounded cotangent and the other factor."""
+    """`product` with a reverse-mode gradient: products of the rounded cotangent and the other factor."""
     return product(inputs, kernel)
 
 
 def _backward(residuals: tuple[Array, Array], cotangent: Array) -> tuple[Array, Array]:
     inputs, kernel = residuals
     inputs_cotangent = product(cotangent, transposed(kernel))
-    # Transposing the narrower one is less work: a seventh for 900 inputs of 128 units.
+    # Transpose the narrower matrix, which takes a seventh of the time for 900 inputs of 128 units.
     if kernel.shape[0] > kernel.shape[1]:
         kernel_cotangent = product(transposed(cotangent), inputs).T
     else:
@@ -82,7 +82,7 @@ multiply.defvjp(lambda inputs, kernel: (product(inputs, kernel), (inputs, kernel
 
 
 def dot_general(inputs: Array, kernel: Array, dimension_numbers: Any, precision: Any = None) -> Array:
-    """`multiply` in the form of `lax.dot_general`, for Flax's `Dense` of [N, C]."""
+    """`multiply` with the signature of `lax.dot_general`, for Flax's `Dense` on [N, C]."""
     del precision
     assert dimension_numbers == (((1,), (0,)), ((), ()))
     return multiply(inputs, kernel)

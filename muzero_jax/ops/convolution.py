@@ -30,8 +30,8 @@ def convolve(
     kernel's sides are odd.
 
     Args:
-      product_dtype: what inputs and kernel are rounded to before they are multiplied, if anything. On a CPU it counts
-        only if it is bfloat16 and the kernel 3x3 with even numbers of channels, at least 32.
+      product_dtype: the dtype to which inputs and kernel are rounded before the product; None: no rounding. A CPU uses
+              it only if it is bfloat16 and the kernel 3x3 with even numbers of channels, at least 32.
     """
     height, width, channels, features = kernel.shape
     assert height % 2 == width % 2 == 1 and channels == inputs.shape[-1]
@@ -70,7 +70,7 @@ def native(inputs: Float[Array, "N H W C"], kernel: Float[Array, "kh kw C D"]) -
     return lax.conv_general_dilated(inputs, kernel, (1, 1), "SAME", dimension_numbers=dimensions)
 
 
-# The gradient is written out: JAX's own would keep the patches (9x the inputs) for each iteration of a scan.
+# The gradient is our own, because JAX's would keep the patches (9x the inputs) of each iteration of a scan.
 
 
 def _patches(inputs: Array, kernel_shape: tuple[int, ...]) -> Array:

@@ -1,8 +1,8 @@
 """The machine: which devices a run uses, how they form a mesh, and how much memory they have.
 
-XLA runs the bodies of loops on one CPU thread. So without an accelerator every usable core becomes a device, and the
-games are split over them, exactly as over several GPUs: two cores double everything. That has to be configured before
-JAX starts a backend, so importing this module starts none. It does no harm where an accelerator is found.
+XLA runs the bodies of loops on one CPU thread. So without an accelerator, every usable core becomes a device, and the
+games are split over them as over several GPUs: two cores double the speed. This must be configured before JAX starts a
+backend, so importing this module starts none. With an accelerator, the setting has no effect.
 """
 
 import functools
@@ -25,7 +25,7 @@ from jax.sharding import AxisType, Mesh, Sharding
 AXIS = "data"
 MOST_GATHERED = 16
 SMALL_GPU = 20
-"""GiB for a run, below which a GPU is small: a T4 has 11, an L4 17, an A100 30 or 59, an H100 59."""
+"""GiB available to a run, below which a GPU is small: a T4 has 11, an L4 17, an A100 30 or 59, an H100 59."""
 _absent: ContextVar[Any] = ContextVar("absent", default=None)
 
 
@@ -37,14 +37,14 @@ def usable_cores() -> int:
 
 
 def configure_devices(device_count: int | None = None, kind: str = "auto") -> int:
-    """Decides the devices of this process; call it before anything else touches JAX. Returns how many the run has.
+    """Configures the devices of this process and returns how many the run has; call it before anything else uses JAX.
 
-    Without accelerators the CPU becomes `device_count` devices (default: one a usable core); with them, `device_count`
-    of those are used (default: all). Raises `ValueError` if there are fewer than `device_count`, or none at all.
+    Without accelerators the CPU becomes `device_count` devices (default: one per usable core); with them,
+    `device_count` of them are used (default: all). Raises `ValueError` if there are fewer than `device_count`.
 
     Args:
-      kind: "auto" (the best that JAX finds), "cpu", "gpu" or "tpu". If there is none of it, or it does not start, one
-        line on stderr says so and what is used instead.
+      kind: "auto" (the best that JAX finds), "cpu", "gpu" or "tpu". If there is none, or if it does not start, a line
+        on stderr says what is used instead.
     """
     already_started = False
     try:
@@ -61,31 +61,31 @@ def configure_devices(device_count: int | None = None, kind: str = "auto") -> in
     if jax.process_count() == 1:
         return device_count or available
     if device_count is not None and device_count < available:
-        raise ValueError(f"--devices {device_count}: a process of several uses all of its {available}; leave it out")
+        raise ValueError(f"--devices {device_count}: each of several processes uses all its {available}; leave it out")
     return len(jax.devices())
 
 
 def _start_backend(kind: str) -> None:
-    """Starts JAX's best backend; one line on stderr if that is not of the `kind`, or if a better one failed."""
+    """Starts JAX's best backend; prints a line on stderr if it is not of the `kind`, or if a better one failed."""
     try:
         found = jax.default_backend()
-    except (RuntimeError, AssertionError) as error:  # the latter, which says nothing, if no NVIDIA device is visible
+    except (RuntimeError, AssertionError) as error:  # an empty AssertionError if no NVIDIA device is visible
         # JAX keeps what it started before the failure, with as many CPU devices as were configured above.
         jax.config.update("jax_platforms", "cpu")
         text = str(error) or f"there is no device of JAX_PLATFORMS={os.environ.get('JAX_PLATFORMS', '')}"
         reason = textwrap.shorten(text, 200, placeholder=" ...")
         print(f"JAX could not start an accelerator, so the CPU is used: {reason}", file=sys.stderr)
         return
-    found_kind = found if found in ("cpu", "tpu") else "gpu"  # plugins have names of their own
+    found_kind = found if found in ("cpu", "tpu") else "gpu"  # plugins have other names
     if kind not in ("auto", found_kind):
         print(f"JAX finds no {kind.upper()} on this machine; the {found.upper()} is used instead", file=sys.stderr)
 
 
 def target_device() -> Any:
-    """The `jax.Device` that programs are made for: `jax.default_device` where that is set, else the best."""
+    """The `jax.Device` for which programs are compiled: `jax.default_device` if it is set, else the best."""
     if (absent := _absent.get()) is not None:
         return absent
-    device = jax.config.jax_default_device  # type: ignore  # part of the key of every cached trace
+    device = jax.config.jax_default_device  # type: ignore  # in the key of every cached trace
     if device is None:
         return jax.devices()[0]
     return jax.devices(device)[0] if isinstance(device, str) else device
@@ -93,10 +93,10 @@ def target_device() -> Any:
 
 @contextmanager
 def made_for(device: Any) -> Iterator[None]:
-    """Within a `with` block, programs are made and traced for a device that need not be here.
+    """In a `with` block, programs are traced for a device that this machine need not have.
 
     Args:
-      device: has a `jax.Device`'s `platform` ("gpu" or "tpu") and `compute_capability`.
+      device: has the attributes `platform` ("gpu" or "tpu") and `compute_capability` of a `jax.Device`.
     """
     before = _absent.set(device)
     try:
@@ -108,7 +108,7 @@ def made_for(device: Any) -> Iterator[None]:
 def has_amx() -> bool:
     """Whether the CPU has units for products of bfloat16 matrices (AMX), and this jaxlib uses them (from 0.9 on).
 
-    A sandbox can show the flag and deny the use of these units. Such products are then slow, not wrong.
+    A sandbox can show the flag and forbid the units. Products are then slow, but correct.
     """
     return tuple(map(int, version("jaxlib").split(".")[:2])) >= (0, 9) and "amx_bf16" in _cpu_flags().split()
 
@@ -128,12 +128,12 @@ def local_mesh(mesh: Mesh) -> Mesh:
 def mean_over(axis_name: str, tree: Any) -> Any:
     """The mean of each leaf over the devices of a mesh axis.
 
-    CPUs of several processes exchange one array after the other, and wait each time. So on a CPU all leaves travel as
-    one vector: two processes learned Connect Four 1.6 to 2 times as fast with it.
+    CPUs of several processes exchange arrays one by one, and wait each time. So on CPUs all leaves are joined into one
+    vector: two processes learned Connect Four 1.6 to 2 times as fast with it.
 
-    An all-reduce between processes sums in another order than one within a process. On a CPU with more than two devices
-    (of two, either order is the same) the values are therefore gathered and summed in the devices' order: then a run's
-    numbers do not depend, to the last bit, on how many processes hold the devices.
+    An all-reduce between processes sums in another order than one within a process. For 3 to `MOST_GATHERED` CPU
+    devices (for two, the order does not matter), the values are therefore gathered and summed in the order of the
+    devices, so that a run's numbers are bit-identical however many processes hold the devices.
     """
     size = jax.lax.axis_size(axis_name)
     if size == 1 or target_device().platform != "cpu":
@@ -145,17 +145,17 @@ def mean_over(axis_name: str, tree: Any) -> Any:
 
 
 def placed_shapes(tree: Any, sharding: Sharding) -> Any:
-    """The shapes and dtypes of arrays, abstract or not, where `sharding` lays them."""
+    """The shapes and dtypes of arrays, abstract or not, with `sharding` as their placement."""
     return jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding), tree)
 
 
 def shard_map(function: Callable[..., Any], mesh: Mesh, in_specs: Any, out_specs: Any) -> Callable[..., Any]:
-    """`jax.shard_map` without its replication check, which while loops like mctx's fail."""
+    """`jax.shard_map` without its replication check, which fails for while loops like mctx's."""
     return jax.shard_map(function, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
 
 
 def largest_divisor(available: int, *sizes: int) -> int:
-    """The largest number of devices, at most `available`, that every one of `sizes` splits over."""
+    """The largest number of devices, at most `available`, that divides all `sizes`."""
     return max(count for count in range(1, available + 1) if all(size % count == 0 for size in sizes))
 
 
@@ -171,12 +171,12 @@ def describe_device(num_devices: int | None = None) -> str:
 
 
 def machine() -> str:
-    """This machine's processor and what it can do, as far as compiled programs depend on them."""
+    """This machine's processor and its features, on which compiled programs depend."""
     return f"{_cpu_name()}-{_cpu_flags()}"
 
 
 def is_out_of_memory(error: RuntimeError) -> bool:
-    """Whether XLA failed because a device's memory is full; there is no class of its own for that."""
+    """Whether XLA failed because a device's memory is full, for which it has no exception class."""
     return "RESOURCE_EXHAUSTED" in str(error)
 
 
@@ -189,15 +189,15 @@ def format_bytes(size: int) -> str:
 
 
 def memory_stats(device: Any) -> dict[str, int]:
-    """A `jax.Device`'s own account of its memory; empty on a CPU, and where a plugin has none."""
+    """A `jax.Device`'s memory statistics; empty on a CPU and for plugins without them."""
     try:
         return device.memory_stats() or {}
-    except RuntimeError:  # JAX's own class for "unimplemented" is one, as is Python's
+    except RuntimeError:  # JAX's exception for "unimplemented", and Python's
         return {}
 
 
 def kind() -> str:
-    """The kind of device that programs are made for: "CPU", "TPU", "small GPU" or "large GPU"."""
+    """The kind of device for which programs are compiled: "CPU", "TPU", "small GPU" or "large GPU"."""
     device = target_device()
     if device.platform in ("cpu", "tpu"):
         return device.platform.upper()
@@ -205,12 +205,12 @@ def kind() -> str:
 
 
 def has_little_memory() -> bool:
-    """Whether the accelerator that programs are made for says that it has less than `SMALL_GPU`."""
+    """Whether the accelerator reports less memory than `SMALL_GPU`."""
     return 0 < memory_stats(target_device()).get("bytes_limit", 0) < SMALL_GPU * 2**30
 
 
 def available_memory_bytes(num_devices: int = 1) -> int | None:
-    """Memory each device may fill: the accelerator's limit, or an equal share of free host memory. None: unknown."""
+    """Bytes that each device may use: the accelerator's limit, or a share of free host memory. None: unknown."""
     if limit := memory_stats(jax.devices()[0]).get("bytes_limit"):
         return int(limit)
     free = [_mem_available(), _cgroup_memory_free(Path("/sys/fs/cgroup"))]
@@ -225,7 +225,7 @@ def _read(path: Path) -> str:
 
 
 def _cgroup_cpu_quota(root: Path) -> float | None:
-    """Cores' worth of CPU time that the cgroup (v2) allows; None: no limit, or not readable."""
+    """The CPU time that the cgroup (v2) allows, in cores; None: no limit, or not readable."""
     quota, _, period = _read(root / "cpu.max").strip().partition(" ")
     return int(quota) / int(period) if quota.isdecimal() else None
 
@@ -240,7 +240,7 @@ def _mem_available() -> int | None:
     for line in _read(Path("/proc/meminfo")).splitlines():
         if line.startswith("MemAvailable:"):
             return int(line.split()[1]) * 1024
-    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):  # macOS: all of it, as nothing says how much is free
+    if "SC_PHYS_PAGES" in getattr(os, "sysconf_names", {}):  # macOS: all memory, as it does not report free memory
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return None
 

@@ -1,7 +1,7 @@
-"""Marks in a traced program, by which `run.flops` counts a convolution as its definition does.
+"""Marks in a traced program, so that `run.flops` counts the FLOPs of a convolution's definition.
 
-A board's convolutions are computed in one of several ways (`convolution`), with a fifth to twice the FLOPs of their
-definition. What computes them is traced in a scope that counts for nothing, and one named equation says what counts.
+Board convolutions are computed in one of several ways (`convolution`), with a fifth to twice the FLOPs of their
+definition. The computation is traced in a scope that is not counted, and one named equation states the FLOPs to count.
 """
 
 import functools
@@ -14,24 +14,24 @@ from jax import Array
 from jax.ad_checkpoint import checkpoint_name
 
 UNCOUNTED, EACH = "uncounted", "operations each: "
-"""A scope whose products count for nothing; the name of an equation that counts, before a number."""
+"""The name of a scope that is not counted; the prefix, before a number, of an equation's name that is counted."""
 
 Convolution = Callable[[Array, Array], Array]
 """(inputs [N, H, W, C], kernel [kh, kw, C, D]) -> outputs [N, H, W, D]."""
 
 
 def uncounted() -> Any:
-    """A scope, for `with`: products that are traced in it count for nothing."""
+    """A scope, for `with`, in which traced products are not counted."""
     return jax.named_scope(UNCOUNTED)
 
 
 def by_definition(
     backward: Callable[[tuple[Array, Array], Array], tuple[Array, Array]],
 ) -> Callable[[Convolution], Convolution]:
-    """Decorates a convolution, giving it its gradient; it counts as the definition does, however it is computed.
+    """Decorates a convolution with its gradient, and counts both by their definitions, however they are computed.
 
-    Every output takes a product and a sum for each weight that leads to it, and so does every number of the gradients
-    that are used.
+    Every output counts a product and a sum for each weight that contributes to it, and so does every entry of the
+    gradients that are used.
 
     Args:
       backward: ((inputs, kernel), the outputs' cotangent) -> cotangents of inputs and kernel.
@@ -58,5 +58,5 @@ def by_definition(
 
 
 def _counted(results: Array, terms: int) -> Array:
-    """The results, an equation of the program saying that each is a sum of so many products."""
+    """The results, marked by an equation which states that each is a sum of `terms` products."""
     return checkpoint_name(results, f"{EACH}{2 * terms}")

@@ -1,4 +1,4 @@
-"""A random legal action, fast: the innermost line of rollouts, of openings and of exploration in self-play."""
+"""A fast random legal action, for random games, openings and exploration in self-play."""
 
 import jax
 import jax.numpy as jnp
@@ -7,10 +7,10 @@ from jaxtyping import Bool, Int, Key
 
 
 def uniform_legal_action(key: Key[Array, ""], legal_action_mask: Bool[Array, "B A"]) -> Int[Array, " B"]:
-    """One of each row's legal actions, each equally likely; row b draws from `(key, b)` only.
+    """A uniformly random legal action for each row; row b depends on `(key, b)` and its mask only.
 
-    One uniform number picks a rank, and a binary search over popcounts finds the legal action of that rank: 5 to 26 us
-    for 256 rows of 7 to 362 actions on a CPU core, where Gumbel noise for every action takes 43 to 830.
+    One uniform number chooses a rank, and a binary search over popcounts finds the legal action of that rank. That
+    takes 5 to 26 us for 256 rows of 7 to 362 actions on a CPU core; Gumbel noise for every action takes 43 to 830.
     """
     num_games, num_actions = legal_action_mask.shape
     num_words = -(-num_actions // 32)

@@ -1,8 +1,8 @@
-"""A batch in parts that take turns: positions to judge in a search, windows to compute a gradient of.
+"""Computes a batch in parts, one after the other: inferences of a search, or the gradient of an update.
 
-On a CPU that is for speed. A tower is short of memory bandwidth: the activations of 128 windows of Connect Four are
-1.4 MB a layer, those of 32 stay in the cache with their transforms, and an update takes 0.7 of the time. On an
-accelerator, where small kernels cost more than they save, it is for memory, by flag.
+On a CPU, parts are faster, because a tower is memory-bound: the activations of 128 windows of Connect Four are 1.4 MB a
+layer, those of 32 stay in the cache with their transforms, and an update takes 0.7 of the time. On an accelerator,
+where small kernels cost more time than they save, a flag chooses parts to save memory.
 """
 
 from collections.abc import Callable
@@ -16,13 +16,13 @@ from muzero_jax.ops.devices import target_device
 from muzero_jax.types import Model, Params
 
 GRADIENT_BYTES = 384 * 2**10
-"""Most that a part's activations take in one layer. Where the batch's take 1.4 MB, parts of a half, a quarter and an
-eighth make 1.34, 1.40 and 1.33 times as many updates a second (Connect Four, two cores)."""
+"""The most bytes that a part's activations take in one layer. If the batch's take 1.4 MB, parts of a half, a quarter
+and an eighth make 1.34, 1.40 and 1.33 times as many updates a second (Connect Four, two cores)."""
 INFERENCE_BYTES = 2 * GRADIENT_BYTES
-"""The same in a search, where nothing is kept for a backward pass. On two cores, self-play of Hex 9x9 with 128 games a
-device (2.7 MB) is 1.31 times as fast in parts of 32; parts that are smaller than need be cost 3 to 6%."""
+"""The same for a search, which keeps nothing for a backward pass. On two cores, self-play of Hex 9x9 with 128 games a
+device (2.7 MB) is 1.31 times as fast in parts of 32; needlessly small parts cost 3 to 6%."""
 SMALLEST = 8
-"""Smaller parts waste their matrix products, so none is chosen by default."""
+"""The fewest rows of a part by default, because matrix products of fewer rows are slow."""
 
 
 def size(batch_size: int, *, largest: int | None) -> int:
@@ -31,9 +31,9 @@ def size(batch_size: int, *, largest: int | None) -> int:
 
 
 def size_for_cache(batch_size: int, layer_bytes: int | None, cached_bytes: int) -> int:
-    """How many rows of a batch to take at once for speed, a divisor of `batch_size`.
+    """The fastest number of rows per part, a divisor of `batch_size`.
 
-    On a CPU the largest that its cache holds, if that is not small; else, and on an accelerator, all of them.
+    On a CPU, the largest that `cached_bytes` hold, unless it is below `SMALLEST`; else all `batch_size` rows.
 
     Args:
       batch_size: a device's share of the batch. layer_bytes: `Model.layer_bytes`.
@@ -46,9 +46,9 @@ def size_for_cache(batch_size: int, layer_bytes: int | None, cached_bytes: int) 
 
 
 def for_inference(model: Model) -> Model:
-    """`model` for searches: its inferences take as many positions at once as `size_for_cache` says.
+    """`model` for searches, with inferences in parts of `size_for_cache` positions.
 
-    Not for the learner: under a gradient, the loop would keep every part's activations.
+    It is not for the learner, because under a gradient the loop would keep every part's activations.
     """
     in_parts = partial(_infer_in_parts, layer_bytes=model.layer_bytes)
     return model._replace(
@@ -77,7 +77,7 @@ def over(function: Callable[[Any], Any], batch: Any, part_size: int) -> Any:
 def mean(gradient: Callable[[Any], Any], batch: Any, part_size: int) -> Any:
     """The mean of `gradient`, a pytree, over the parts of `part_size` rows of a batch (leaves [N, ...]).
 
-    That is the batch's gradient, as every loss here is a mean over windows. Only one part's activations are alive.
+    That is the batch's gradient, because every loss here is a mean over windows. Memory holds one part's activations.
     `part_size` divides N.
     """
     num_parts, parts = _cut(batch, part_size)
@@ -87,7 +87,7 @@ def mean(gradient: Callable[[Any], Any], batch: Any, part_size: int) -> Any:
     def add(total, part):
         return jax.tree.map(jnp.add, total, gradient(part)), None
 
-    gradient = jax.jit(gradient, inline=True)  # traced once, for its output's shapes too
+    gradient = jax.jit(gradient, inline=True)  # so that `eval_shape` and `scan` share one trace
     shapes = jax.eval_shape(gradient, jax.tree.map(lambda rows: rows[0], parts))
     total, _ = jax.lax.scan(add, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes), parts)
     return jax.tree.map(lambda x: x / num_parts, total)

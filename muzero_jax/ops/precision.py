@@ -1,11 +1,11 @@
-"""Which arithmetic the networks compute in: the hardware's fastest that needs no further care, unless a flag says.
+"""The networks' compute dtype: the device's fastest safe one, unless a flag chooses another.
 
-bfloat16 has float32's range, so it is chosen wherever there are units for it. float16 overflows at 65,504 and loses
-gradients below 6e-8, so only a flag chooses it: it is for GPUs without bfloat16 units (a T4), and the learner then
-scales its loss. Parameters are float32 always.
+bfloat16 has float32's range, so it is the default wherever the hardware has units for it. float16 overflows at 65,504
+and loses gradients below 6e-8, so only a flag chooses it, on GPUs without bfloat16 units (a T4), and the learner then
+scales its loss. Parameters are always float32.
 
-CPUs with AMX multiply bfloat16 matrices several times as fast as float32, and are faster in float32 in all else. For
-them there is `bfloat16_products`: float32 throughout, but what the layers of trunks multiply is rounded.
+CPUs with AMX multiply bfloat16 matrices several times as fast as float32, but do everything else faster in float32.
+For them there is `bfloat16_products`: float32, except that the trunks' layers round the factors of their products.
 """
 
 import re
@@ -15,27 +15,27 @@ from muzero_jax.ops import bfloat16_products
 from muzero_jax.ops.devices import has_amx, target_device
 
 BFLOAT16_CAPABILITY = 8.0
-"""The CUDA compute capability from which on GPUs have units for bfloat16; a T4 has 7.5."""
+"""The lowest CUDA compute capability with bfloat16 units; a T4 has 7.5."""
 
 
 class Precision(NamedTuple):
-    """A compute dtype, as configs name it, and why it was chosen."""
+    """A compute dtype, by its name in configs, and why it was chosen."""
 
     compute_dtype: str
     reason: str
 
     @property
     def scales_loss(self) -> bool:
-        """Whether gradients need a scaled loss to survive."""
+        """Whether the loss must be scaled, because small gradients would become 0."""
         return self.compute_dtype == "float16"
 
 
 def choose(platform: str, compute_capability: str | None, *, amx: bool = False) -> Precision:
-    """The meaning of `auto` on a device.
+    """The precision that "auto" stands for on a device.
 
     Args:
       platform: JAX's name of the platform: "cpu", "gpu", "tpu" or another.
-      compute_capability: a CUDA GPU's, "7.5" for example; other devices have none, or other text ("gfx90a").
+      compute_capability: of a CUDA GPU, such as "7.5"; other devices have None or other text ("gfx90a").
       amx: whether a CPU has units for products of bfloat16 matrices that XLA uses.
     """
     if platform == "tpu":
@@ -53,7 +53,7 @@ def choose(platform: str, compute_capability: str | None, *, amx: bool = False) 
 
 
 def resolve(compute_dtype: str) -> Precision:
-    """The precision that a config asks for; for "auto" the best of the device that programs are made for."""
+    """The precision for a config's `network.compute_dtype`; "auto" is resolved for the target device."""
     if compute_dtype != "auto":
         return Precision(compute_dtype, "as network.compute_dtype says")
     device = target_device()

@@ -1,8 +1,8 @@
-"""Reductions of rows, in the form that each backend's compiler makes the fastest code of.
+"""Reductions of rows, in the form that compiles to the fastest code on each backend.
 
-XLA's CPU backend reduces short rows element by element. One pass for several reductions is then up to three times as
-fast as one pass each. Long rows get vector instructions, but only with one pass each. For accelerators XLA itself joins
-passes, and what they read, and leaves out what nobody reads.
+XLA's CPU backend reduces short rows element by element, so that one pass for several reductions is up to three times as
+fast as one pass for each. It reduces long rows with vector instructions, but only in separate passes. On accelerators,
+XLA itself fuses the passes and removes unused ones.
 """
 
 from collections.abc import Callable
@@ -46,7 +46,7 @@ def first_argmax(scores: Float[Array, "B A"]) -> Int[Array, " B"]:
 
 
 def _first_argmax_in_order(scores: Array) -> Array:
-    """The first of the largest, without comparing indices: a CPU goes through a row in order."""
+    """The index of the first maximum; ties need no comparison of indices, because a CPU goes through a row in order."""
     index = lax.broadcasted_iota(jnp.int32, scores.shape, 1)
 
     def better(best, other):

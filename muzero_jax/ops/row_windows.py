@@ -1,12 +1,12 @@
-"""3x3 convolutions of boards as products of bfloat16 matrices, summed in float32, forwards and backwards.
+"""3x3 convolutions of boards as products of bfloat16 matrices, summed in float32, and their gradients.
 
-For CPUs with units for such products (AMX), which take a sixth of float32's time. Nearly all of the time then goes into
-laying numbers out, so as few as possible are moved. Every cell's three neighbours in its row become one row of a
-matrix, multiplied with each row of the kernel; the three products, a line of the board apart, are added up. im2col
-would lay out nine neighbours (1.9 times the time). Winograd's transforms have ten times the error in bfloat16.
+They are for CPUs with units for such products (AMX), which take a sixth of float32's time. Moving numbers then takes
+nearly all the time, so few are moved. Every cell's three neighbours in its row become one row of a matrix, which is
+multiplied with each row of the kernel; the three products, each shifted by a line of the board, are added up. im2col
+would copy nine neighbours (1.9 times the time). Winograd's transforms have ten times the error in bfloat16.
 
-XLA's CPU backend (jaxlib 0.10) converts bfloat16 to float32 and back even where it is only moved. Moved as 32-bit words
-of two channels each, a call takes 0.6 of the time (16 boards of 9x9 and 64 channels, one Intel core).
+XLA's CPU backend (jaxlib 0.10) converts bfloat16 to float32 and back even when it only moves it. Moving 32-bit words of
+two channels instead takes 0.6 of the time of a call (16 boards of 9x9 and 64 channels, one Intel core).
 """
 
 import functools
@@ -21,11 +21,11 @@ from muzero_jax.ops.flop_marks import by_definition
 
 
 def _backward(residuals: tuple[Array, Array], cotangent: Array) -> tuple[Array, Array]:
-    """Both cotangents from one set of windows, the output cotangent's.
+    """Both cotangents, from one set of windows of the output's cotangent.
 
-    The inputs' is a correlation with the kernel turned by 180 degrees and its channels swapped. The kernel's, at
-    [i, j], adds up inputs[r + i - 1, w + j - 1] * cotangent[r, w]; with v = w + j - 1 that is what `_lines` has for row
-    i at [r, v], times neighbour 2 - j of the window at [r, v].
+    The inputs' cotangent is a correlation with the kernel turned by 180 degrees and its channels swapped. The kernel's
+    at [i, j] is the sum of inputs[r + i - 1, w + j - 1] * cotangent[r, w]; with v = w + j - 1, the first factor is row
+    i of `_lines` at [r, v], and the second is neighbour 2 - j of the window at [r, v].
     """
     inputs, kernel = residuals
     channels, features = kernel.shape[2:]
@@ -39,14 +39,14 @@ def _backward(residuals: tuple[Array, Array], cotangent: Array) -> tuple[Array, 
 def row_windows(inputs: Float[Array, "N H W C"], kernel: Float[Array, "3 3 C D"]) -> Float[Array, "N H W D"]:
     """Correlates every board with the kernel, zeros around the board. C and D must be even.
 
-    Inputs and kernel, and on the way back the cotangent, are rounded to bfloat16; sums are taken in float32. The result
-    has the dtype of `inputs`. Reverse-mode differentiable.
+    Inputs, kernel and, in the backward pass, the cotangent are rounded to bfloat16; sums are in float32. The result has
+    the dtype of `inputs`. Reverse-mode differentiable.
     """
     return _correlate(_windows(inputs), kernel).astype(inputs.dtype)
 
 
 def _windows(boards: Float[Array, "N H W C"]) -> BFloat16[Array, "N H+2 W 3*C"]:
-    """Every cell's three neighbours in its row, also in a line of zeros above the board and one below."""
+    """Every cell's three neighbours in its row, including lines of zeros above and below the board."""
     width = boards.shape[2]
     padded = jnp.pad(_words(boards), ((0, 0), (1, 1), (1, 1), (0, 0)))
     return _channels(jnp.concatenate([padded[:, :, j : j + width] for j in range(3)], axis=-1))
@@ -55,7 +55,7 @@ def _windows(boards: Float[Array, "N H W C"]) -> BFloat16[Array, "N H+2 W 3*C"]:
 def _correlate(
     windows: BFloat16[Array, "N lines W window"], kernel: Float[Array, "3 3 C D"]
 ) -> Float[Array, "N H W D"]:
-    """The product of one row of the kernel with every window, for its three rows, each a line further down."""
+    """The sum, over the kernel's three rows, of its product with the windows of the line above, same and below."""
     height = windows.shape[1] - 2
     rows = kernel.astype(jnp.bfloat16).reshape(3, windows.shape[-1], -1)
     convolved = [product(windows.reshape(-1, windows.shape[-1]), row).reshape(*windows.shape[:3], -1) for row in rows]
@@ -63,11 +63,11 @@ def _correlate(
 
 
 def _lines(inputs: Float[Array, "N H W C"]) -> BFloat16[Array, "3*C N*(H+2)*W"]:
-    """The inputs, transposed, for each row i of the kernel: where `_windows` has line r, line r + i - 1, or zeros."""
+    """The transposed inputs for each row i of the kernel: line r + i - 1, or zeros, where `_windows` has line r."""
     num_boards, height, width, channels = inputs.shape
     cells = _words(inputs).reshape(num_boards, height * width, -1)
     padded = _channels(jnp.pad(cells, ((0, 0), (2 * width, 2 * width), (0, 0)))).reshape(-1, channels)
-    # Rounded once, before it is copied, and from then on moved as integers.
+    # Round once, before copying, and move integers from then on.
     bits = lax.optimization_barrier(lax.bitcast_convert_type(transposed(padded), jnp.uint16))
     bits = bits.reshape(channels, num_boards, -1)
     lines = jnp.stack([bits[:, :, i * width : (i + height + 2) * width] for i in range(3)])

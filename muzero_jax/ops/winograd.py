@@ -1,11 +1,11 @@
-"""3x3 convolutions of boards with fewer multiplications: Winograd's minimal filtering, forwards and backwards.
+"""3x3 convolutions of boards with fewer multiplications, and their gradients: Winograd's minimal filtering.
 
-A board is cut into tiles of m x m' outputs. Each is the inverse transform of a product of two transforms: of the
-(m + 2) x (m' + 2) inputs that it reads, and of the kernel (Lavin and Gray, 2016, arXiv 1509.09308, section 4). What
-remains are matrix products over the channels, (m + 2) (m' + 2) for 9 m m' of the definition, which keep a CPU busy
-inside loops too. XLA moves the kernel's transform out of a search's loop.
+A board is cut into tiles of m x m' outputs. A tile is the inverse transform of the product of two transforms: that of
+the (m + 2) x (m' + 2) inputs it needs, and that of the kernel (Lavin and Gray, 2016, arXiv 1509.09308, section 4). What
+remains are matrix products over the channels, (m + 2) (m' + 2) instead of 9 m m', which are fast in loops on a CPU. XLA
+moves the kernel's transform out of a search's loop.
 
-The gradient is written out: JAX's own would keep the tiles (2-4x the inputs) for each iteration of a scan, and its
+The gradient is our own, because JAX's would keep the tiles (2-4x the inputs) of each iteration of a scan, and its
 transposes of strided slices take 1.6-2x the time.
 """
 
@@ -38,7 +38,7 @@ class Transforms(NamedTuple):
 def transforms(tile: int) -> Transforms:
     """F(`tile`, 3) by Toom and Cook's method: products of polynomials at tile + 1 points and at infinity.
 
-    All entries of `inputs` and `outputs` are exact in float32, as the points are powers of two.
+    All entries of `inputs` and `outputs` are exact in float32, because the points are powers of two.
     """
     points = np.array(_POINTS[: tile + 1])
     others = [np.delete(points, i) for i in range(len(points))]
@@ -49,17 +49,17 @@ def transforms(tile: int) -> Transforms:
 
 
 def tile_side(length: int) -> int:
-    """The fastest tile for an axis of that many cells, as measured on boards of 5 to 11.
+    """The fastest tile for an axis of `length` cells, by a formula that agrees with measurements on boards of 5 to 11.
 
-    The matrix products cost as much as there are points, m + 2 a tile. The last factor stands for the transforms, whose
-    sums get longer. So 9 cells are three tiles of 3, but 7 are two of 4, and 5 are one of 5.
+    The matrix products cost m + 2 points a tile. The factor m + 10 stands for the transforms, whose sums get longer. So
+    9 cells are three tiles of 3, but 7 are two of 4, and 5 are one of 5.
     """
     sides = range(2, _LARGEST_TILE + 1)
     return min(sides, key=lambda m: -(-length // m) * (m + 2) * (m + 10))
 
 
 def _backward(residuals: tuple[Array, Array], cotangent: Array) -> tuple[Array, Array]:
-    """Both cotangents from one transform of the output's: every linear stage of the forward pass, transposed."""
+    """Both cotangents, by the transposes of the forward pass's linear stages; the output's is transformed once."""
     inputs, kernel = residuals
     product = _output_tiles(cotangent)
     flat_product, flat_tiles = _flat(product), _flat(_input_tiles(inputs))
@@ -79,7 +79,7 @@ def winograd(inputs: Float[Array, "N H W C"], kernel: Float[Array, "3 3 C D"]) -
 
 
 # Tiles are [q, p, N, H', W', C]: column and row within the tile, then the H' x W' tiles of every board. Boards are cut
-# along their columns (axis 1) with the transforms of their height, and along their rows (axis 3 then) with the width's.
+# along their columns (axis 1) with the transforms of the height, then along their rows (now axis 3) with the width's.
 
 
 def _both(shape: tuple[int, ...]) -> tuple[Transforms, Transforms]:
@@ -102,9 +102,9 @@ def _flat(tiles: Array) -> Array:
 
 
 def _transform_kernel(kernel: Array, shape: tuple[int, ...]) -> Array:
-    """The kernel as the tiles of boards of `shape` are multiplied by it: [q, p, C, D].
+    """The transformed kernel for tiles of boards of `shape`: [q, p, C, D].
 
-    One matrix product: an update takes 0.98 of the time that two passes of sums took, as it is made for every use.
+    As one matrix product, an update takes 0.98 of the time of two passes of sums, because every use transforms again.
     """
     return jnp.einsum("qpij,ijcd->qpcd", _kernel_transform(shape, kernel.dtype), kernel)
 
@@ -116,7 +116,7 @@ def _kernel_transform(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 
 
 def _pad_to_tiles(boards: Array, border: int) -> Array:
-    """Pads both sides up to a multiple of their tile, and then by `border` all around."""
+    """Pads height and width up to a multiple of their tile, and then by `border` all around."""
     sides = [(border, border + -length % tile_side(length)) for length in boards.shape[1:3]]
     return jnp.pad(boards, ((0, 0), *sides, (0, 0)))
 
@@ -146,7 +146,7 @@ def _boards(tiles: Array, shape: tuple[int, ...]) -> Array:
     """Tiles of products -> boards [N, H, W, D] of `shape`'s sides."""
     columns, rows = _both(shape)
     by_row = _combine(rows.outputs, list(tiles), 4)
-    # Joining W' and m' before this would have XLA write `by_row` twice (1.1 times the time of self-play).
+    # If W' and m' were joined before this, XLA would write `by_row` twice (1.1 times the time of self-play).
     both = _combine(columns.outputs, list(by_row), 2)
     _, down, height, across, width, _ = both.shape
     return both.reshape(shape[0], down * height, across * width, -1)[:, : shape[1], : shape[2]]
@@ -160,10 +160,10 @@ def _overlapped_boards(tiles: Array, shape: tuple[int, ...]) -> Array:
 
 
 def _overlap_add(elements: Array, axis: int, length: int) -> Array:
-    """Lays tiles side by side along `axis` of each of the `elements` and cuts off the border.
+    """Joins tiles along `axis`, adding where they overlap, and cuts off the border; `elements[i]` is their i-th.
 
-    Element m + i of a tile of m outputs falls on element i of the next one, so these are shifted by one tile. A line of
-    a single tile has no next one: its elements are the cells (3% of an update's time on Connect Four's 6x7).
+    Element m + i of a tile of m outputs falls on element i of the next tile, so it is shifted by one tile. A single
+    tile has no next one, so its elements are the cells (this saves 3% of an update's time on Connect Four's 6x7).
     """
 
     def shift(part: Array, before: int) -> Array:

@@ -1,1 +1,1 @@
-"""Files that people bring: loading a Python file with trust, small files whole, one sentence about what is wrong."""
+"""The user's own files: loading trusted Python files, writing small files whole, and errors of one sentence."""

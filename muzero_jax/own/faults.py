@@ -1,6 +1,6 @@
-"""What is wrong with a user's own file, as one sentence: the exception, and the line of their code that it passed.
+"""Mistakes in a user's own game, network or algorithm as one sentence: the exception and the line of their code.
 
-Whoever writes a game, a network or an algorithm gets no traceback through JAX.
+The user then sees no traceback through JAX.
 """
 
 import functools
@@ -14,17 +14,17 @@ from typing import Any
 import jax
 
 LONGEST = 80
-"""Characters of a value that a sentence shows; of an exception's message 200, as a line of JAX's may be longer."""
+"""The most characters of a value that an error message shows."""
 _INSTALLED = "site-packages"
 _NOT_THEIRS = (str(Path(__file__).parent.parent) + os.sep, sysconfig.get_paths()["stdlib"] + os.sep, "<frozen")
 
 
 class Fault(ValueError):
-    """A mistake in a user's own file, told in one sentence."""
+    """A mistake in a user's own file, with a message of one sentence."""
 
 
 def guarded(function: Callable, what: str) -> Callable:
-    """`function`, whose exceptions become Faults that say `what` raised them."""
+    """`function` with its exceptions turned into Faults which say that `what` raised them."""
 
     @functools.wraps(function)
     def call(*arguments: Any, **options: Any) -> Any:
@@ -37,25 +37,25 @@ def guarded(function: Callable, what: str) -> Callable:
 
 
 def traced(name: str, function: Callable, *arguments: Any) -> Any:
-    """The shapes of `function(*arguments)`; raises Fault, which calls it `name`, if it cannot be traced."""
+    """The shapes of `function(*arguments)`; raises Fault, which calls the function `name`, if it cannot be traced."""
     return guarded(jax.eval_shape, name)(lambda *inputs: function(*inputs), *arguments)
 
 
 def require(what: str, given: Any, kind: str) -> None:
-    """Raises Fault if an array is not of this kind: its dtype and shape, such as `float32[3, 9]`."""
+    """Raises Fault if an array is not of this `kind`, which is a dtype and shape such as `float32[3, 9]`."""
     if kind_of(given) != kind:
         raise Fault(f"{what} must be {kind}, but is {kind_of(given)}")
 
 
 def kind_of(value: Any) -> str:
-    """The dtype and shape of an array; else the name of a type."""
+    """The dtype and shape of an array, else the type's name."""
     if hasattr(value, "dtype"):
         return f"{value.dtype}{list(value.shape)}"
     return "missing" if value is None else f"a {type(value).__name__}"
 
 
 def describe(error: BaseException, what: str) -> str:
-    """The sentence for an exception that `what` raised; a Fault has its own."""
+    """The message for an exception that `what` raised; a Fault keeps its own."""
     if isinstance(error, Fault):
         return str(error)
     text = error.msg if isinstance(error, SyntaxError) else first_line(error)
@@ -66,12 +66,12 @@ def describe(error: BaseException, what: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an exception's message; JAX's run over a page."""
+    """The first line of an exception's message, because JAX's fill a page."""
     return next(iter(str(error).strip().splitlines()), "")
 
 
 def _place(error: BaseException) -> str:
-    """The file and the line of the innermost call that is neither ours nor a library's, if there is one."""
+    """The file and line of the innermost call in the user's own code, if there is one."""
     if isinstance(error, SyntaxError):
         return f" ({error.filename}:{error.lineno})"
     frames = traceback.extract_tb(error.__traceback__)
@@ -81,14 +81,14 @@ def _place(error: BaseException) -> str:
 
 def _remedy(error: BaseException) -> str:
     if isinstance(error, jax.errors.UnexpectedTracerError):
-        return "it is compiled, so keep no array outside of what it returns"
-    if isinstance(error, (jax.errors.JAXTypeError, jax.errors.JAXIndexError)):  # what asks for the value of an array
-        return "it is compiled, so write jnp.where or jax.lax in place of Python's if, for and while on arrays"
+        return "it is compiled, so return its arrays instead of storing them elsewhere"
+    if isinstance(error, (jax.errors.JAXTypeError, jax.errors.JAXIndexError)):  # the code used an array's value
+        return "it is compiled, so write jnp.where or jax.lax instead of Python's if, for and while on arrays"
     return ""
 
 
 def shown(value: Any, longest: int = LONGEST) -> str:
-    """The value as one line of a sentence, without what a terminal would take for an order; cut off where too long."""
+    """The value as one printable line for an error message, without control characters, cut off if too long."""
     text = " ".join(str(value).split())
     text = "".join(character if character.isprintable() else "?" for character in text[: longest + 1])
     return text if len(text) <= longest else f"{text[:longest]}..."

@@ -8,7 +8,7 @@ from pathlib import Path
 
 @contextmanager
 def explained(what: str, folder: Path) -> Iterator[None]:
-    """Makes a failure to write `what` into `folder` a ValueError in one sentence that says what to do."""
+    """Turns a failure to write `what` into `folder` into a ValueError that says what to do."""
     try:
         yield
     except OSError as error:
@@ -17,9 +17,9 @@ def explained(what: str, folder: Path) -> Iterator[None]:
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
-    """Writes text or bytes to a hidden neighbour of `path` and renames it; what was there before stays until then.
+    """Writes text or bytes to a hidden file next to `path` and renames it, so that an old file stays until then.
 
-    Raises ValueError in one sentence if the disk is full or not writable.
+    Raises ValueError if the disk is full or not writable.
     """
     partial = path.with_name(f".{path.name}")
     with explained(path.name, path.parent):
@@ -33,7 +33,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 
 def check_writable(file: Path, flag: str) -> None:
-    """Raises ValueError if `file`, which `flag` named, cannot be written; called before hours go into its content."""
+    """Raises ValueError if `file`, the value of `flag`, cannot be written; call it before hours of computing."""
     if file.exists() and not file.is_file():
         raise ValueError(f"{flag} {file} exists but is not a file; name another")
     with explained(f"{flag} {file.name}", file.parent), tempfile.TemporaryFile(dir=file.parent):
@@ -41,7 +41,7 @@ def check_writable(file: Path, flag: str) -> None:
 
 
 def make_new_folder(folder: Path, flag: str) -> None:
-    """Makes `folder`, which `flag` named; ValueError if it has something in it already, or cannot be made."""
+    """Makes `folder`, the value of `flag`; ValueError if it is not empty or cannot be made."""
     with explained(flag, folder):
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
@@ -49,10 +49,10 @@ def make_new_folder(folder: Path, flag: str) -> None:
 
 
 def from_home(path: str | Path) -> Path:
-    """The path with the user's home in the place of ~; ValueError if it begins with ~ and no user's name."""
+    """The path with ~ or ~USER replaced by the home folder; ValueError if there is no such user."""
     try:
         return Path(path).expanduser()
     except RuntimeError:
         raise ValueError(
-            f"{path} is in the home of a user whom this machine does not know; write ./~ or a path"
+            f"{path} names the home folder of an unknown user; write the whole path, or ./~ for a name with ~"
         ) from None

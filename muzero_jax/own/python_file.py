@@ -1,7 +1,7 @@
-"""A Python file of the user's: their own game, network or algorithm.
+"""Loads a Python file of the user: their own game, network or algorithm.
 
-The file runs under a module name that no import can meet. It may import `muzero_jax` and what is installed, but nothing
-that lies beside it: `trust` looks at this one file. A mistake in it comes back as a `Fault`.
+The file gets a module name that no import can have. It may import `muzero_jax` and installed packages, but no files
+next to it, because `trust` checks this file only. A mistake in it is raised as a `Fault`.
 """
 
 import ast
@@ -23,15 +23,15 @@ def is_path(name: str) -> bool:
 
 
 def load(path: str | Path) -> ModuleType:
-    """The Python file `path` as a module; it runs again at each call. Raises Fault if it is none or does not import."""
+    """Runs the Python file `path`, at each call again, and returns it as a module. Raises Fault if that fails."""
     path = Path(path)
     return guarded(_run, f"importing {path}")(path, read(path))
 
 
 def load_function(path: str | Path, name: str) -> Callable[..., Any]:
-    """The function `name` of the Python file `path`, as `load` runs it; its exceptions become Faults.
+    """The function `name` of the Python file `path`, which `load` runs; the function's exceptions become Faults.
 
-    Raises Fault if there is no such file, it does not import, or has no such function.
+    Raises Fault if there is no such file, if it fails to run, or if it has no such function.
     """
     function = getattr(load(path), name, None)
     if not callable(function):
@@ -40,7 +40,7 @@ def load_function(path: str | Path, name: str) -> Callable[..., Any]:
 
 
 def read(path: Path) -> bytes:
-    """The text of a Python file; Fault if it is none, or cannot be read."""
+    """The text of a Python file; Fault if it is not one or cannot be read."""
     try:
         if is_path(str(path)):
             return path.read_bytes()
@@ -51,7 +51,7 @@ def read(path: Path) -> bytes:
 
 
 def read_options(texts: Sequence[str]) -> dict[str, Any]:
-    """Keyword arguments from `name=value` texts: a value is a Python literal where it can be read as one, else text."""
+    """Keyword arguments from `name=value` texts; a value is a Python literal if it reads as one, else text."""
     options: dict[str, Any] = {}
     for text in texts:
         name, _, value = text.partition("=")
@@ -71,7 +71,7 @@ def _literal(text: str) -> Any:
 def _run(path: Path, source: bytes) -> ModuleType:
     module = ModuleType(f"file:{path}")
     module.__file__ = str(path)
-    sys.modules[module.__name__] = module  # where dataclasses look their own module up
+    sys.modules[module.__name__] = module  # dataclasses look up their module here
     linecache.checkcache(str(path))
     try:
         exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)

@@ -1,13 +1,13 @@
-"""Which Python files may run: data never names code that then runs.
+"""Which Python files may run, so that data from a stranger cannot run code.
 
-A run's `config.json` and an agent's file name the Python files of a game, network or algorithm of one's own, and may
-come from a stranger. A file that such data names runs only if
+A run's `config.json` and an agent's file name the Python files of the user's own game, network or algorithm, and both
+may come from a stranger. A file that they name runs only if
 
-- the user named that very file in this call, or said that they trust the code (`--trust-code`), or
-- this user has trained with it: training notes its path and the SHA-256 of its text in the user's data folder.
+- the user named the same file in this call, or trusts all code (`--trust-code`), or
+- this user has trained with it: training records its path and the SHA-256 of its text in the user's data folder.
 
-So one's own runs load as ever. A file that has changed since then is as good as a stranger's, because a download may
-have replaced it. Jupyter signs notebooks and Hugging Face asks for `trust_remote_code` for the same reason.
+So your own runs load without a flag. A file that changed after the training needs the flag, because a download may have
+replaced it. Jupyter signs notebooks and Hugging Face has `trust_remote_code` for the same reason.
 """
 
 import hashlib
@@ -23,30 +23,30 @@ from muzero_jax.own.files import write_whole
 
 
 class Trust(NamedTuple):
-    """The user's consent to run code in this call; by default none."""
+    """The code that the user allows to run in this call; by default none."""
 
     all_code: bool = False
-    """--trust-code: whatever file the data names"""
+    """--trust-code: any file that the data names"""
     named: frozenset[str] = frozenset()
     """paths of the files that the user named themselves"""
 
 
 OWN_FILES_ALONE = Trust()
-"""Only files run that this user trained with."""
+"""Allows only files with which this user trained."""
 
 
 def check(files: Iterable[str], source: str | Path, trust: Trust) -> None:
-    """Raises ValueError, in one sentence, for the first of the `files` that must not run; `source` named them.
+    """Raises ValueError for the first of the `files`, which `source` names, that must not run.
 
-    A file that does not exist passes: whoever loads it says so.
+    A file that does not exist passes, because loading it raises an error.
     """
     for file in files:
-        name = shown(file, longest=1000)  # a stranger's
+        name = shown(file, longest=1000)  # from a stranger
         if not python_file.is_path(file):
             raise ValueError(f"{source} names {name} as code, but it is no Python file (.py); it is not run")
         try:
             path, is_there = Path(file).resolve(), Path(file).exists()
-        except (OSError, ValueError) as error:  # too long, or of characters that no name has
+        except (OSError, ValueError) as error:  # too long, or impossible characters
             raise ValueError(f"{source} names {name} as code, which is not a file name; correct it") from error
         if trust.all_code or path in {Path(name).resolve() for name in trust.named} or not is_there:
             continue
@@ -59,7 +59,7 @@ def check(files: Iterable[str], source: str | Path, trust: Trust) -> None:
 
 
 def note(files: Iterable[str]) -> str | None:
-    """Remembers that this user trains with these files as they are now; returns a sentence if that fails."""
+    """Records that this user trains with these files as they are now; returns an error message if that fails."""
     for path in (Path(file).resolve() for file in files):
         try:
             place = _note_of(path)
@@ -72,7 +72,7 @@ def note(files: Iterable[str]) -> str | None:
 
 
 def _note_of(path: Path) -> Path:
-    """Where it is noted that this user trained with this file, of this text."""
+    """The file whose existence records that this user trained with this path and text."""
     return _notes() / f"{_path_hash(path)}-{hashlib.sha256(path.read_bytes()).hexdigest()}"
 
 
@@ -81,5 +81,5 @@ def _path_hash(path: Path) -> str:
 
 
 def _notes() -> Path:
-    """A folder with a small file for each pair of path and text, so that processes need no lock to add one."""
+    """A folder with a small file for each pair of path and text, so that processes can add one without a lock."""
     return platformdirs.user_data_path("muzero_jax") / "trained_with"

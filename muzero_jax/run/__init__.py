@@ -1,1 +1,1 @@
-"""The host's side of a run: the loop around the compiled program, and what a user sees of it."""
+"""The host's part of a run: the loop around the compiled program, and what it shows and writes."""

@@ -12,10 +12,10 @@ from muzero_jax.storage.config import Config
 
 
 class Clock:
-    """Seconds spent by purpose, those of a resumed run's earlier sessions included.
+    """Seconds spent by purpose, including those of a resumed run's earlier sessions.
 
-    A run's minutes are those of training and evaluation. Compiling and the final matches are counted apart, so a slow
-    start costs no learning. `last` has the seconds of each purpose's last turn.
+    A run's minutes are those of training and evaluation. Compiling and the final matches are counted separately, so
+    that a slow start does not shorten the training. `last` has the seconds of each purpose's last `measure`.
     """
 
     def __init__(self, record: Record):
@@ -48,13 +48,13 @@ COUNTED = {
     "selfplay/frames": "total/frames",
     "train/updates": "total/updates",
 }
-"""The counts of an iteration, and the metrics that sum them up."""
+"""The counts of an iteration, and the metrics that are their sums."""
 SIMULATIONS, SHARE = "total/simulations", "time/self_play_share"
 COMPARED_CHUNKS = 3
 
 
 class Totals:
-    """The work of an agent so far, as metrics `total/...`; a resumed run goes on from its last record."""
+    """The work of an agent so far, as metrics `total/...`; a resumed run continues from its last record."""
 
     def __init__(self, config: Config, record: Record, flops: Flops):
         self.plays, self._has_boards = config.offline is None, bool(config.board_sizes)
@@ -63,13 +63,13 @@ class Totals:
         totals = [*self._counted.values(), FLOPS, *([SIMULATIONS] if self.plays else [])]
         kept = {name: record[name] for name in (*totals, SHARE, RANDOM_RETURN) if name in record}
         self.record: Record = dict.fromkeys(totals, 0.0) | kept
-        """What every record says, and a resumed run goes on from."""
+        """The part of every record from which a resumed run continues."""
         self.mean_return: float | None = record.get(RETURN)  # the newest; None in a two-player game
         self._filling: list[float] = []  # seconds an iteration
         self._learning: list[float] = []
 
     def add(self, metrics: dict[str, np.ndarray], seconds: float) -> Record:
-        """One chunk's metrics (leading axis: iterations) as a record: totals so far, rates now, means of the losses."""
+        """A chunk's metrics (leading axis: iterations) as a record: totals so far, current rates, mean losses."""
         for name, total in self._counted.items():
             self.record[total] += float(metrics[name].sum())
         rates = self._play_rates(metrics, seconds) if self.plays else {}
@@ -86,7 +86,7 @@ class Totals:
         return self.record | losses | rates
 
     def _play_rates(self, metrics: dict[str, np.ndarray], seconds: float) -> Record:
-        """The pace of self-play in a chunk, whose simulations are added to the total."""
+        """The rates of self-play in a chunk; also adds its simulations to the total."""
         names = "games", "frames", "finished_frames"
         games, frames, finished_frames = (float(metrics[f"selfplay/{name}"].sum()) for name in names)
         simulations = frames * self._simulations
@@ -102,13 +102,13 @@ class Totals:
         return rates
 
     def _estimate_share(self, learned: np.ndarray, seconds: float) -> None:
-        """Self-play's share of an iteration that learns, by the last that did not and the first that did.
+        """Estimates self-play's share of an iteration, from the last chunks without learning and the first with it.
 
-        In one program with learning, self-play runs alone only while the buffer fills; chunks close in time are
-        compared, because what else keeps the machine busy slows both. If learning seems to cost nothing all the same,
-        the share is not known.
+        Self-play and learning are one program, so self-play runs alone only while the buffer fills. Chunks close in
+        time are compared, because other work on the machine slows both. If learning seems to take no time, the share is
+        unknown.
         """
-        if self._has_boards:  # whose chunks differ anyway
+        if self._has_boards:  # boards of other sizes take other times
             return
         if not learned.any():
             self._filling.append(seconds)
@@ -119,7 +119,7 @@ class Totals:
             self.record |= {SHARE: share} if share < 1.0 else {}
 
     def summary(self, seconds: float) -> dict[str, Record]:
-        """Totals, mean rates over the run's `seconds` of self-play and learning, and a single-player game's returns."""
+        """Totals, mean rates over the run's `seconds` of training, and a single-player game's returns."""
         names = ("games", "frames", "simulations", "updates") if self.plays else ("updates",)
         totals = {name: self.record[f"total/{name}"] for name in names}
         flops, seconds = self.record[FLOPS], max(seconds, 1e-9)
@@ -134,7 +134,7 @@ class Totals:
 
 
 def split_time(clock: Clock, totals: Totals) -> dict[str, float]:
-    """Seconds by purpose; self-play's share of the one program is an estimate (`Totals`)."""
+    """Seconds by purpose; the split between self-play and learning is an estimate (`Totals`)."""
     program, share = clock.seconds["train"], totals.record.get(SHARE)
     parts = {"self-play and learning": program}
     if not totals.plays:

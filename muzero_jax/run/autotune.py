@@ -1,7 +1,7 @@
-"""`--autotune`: how many games, how long a rollout and how large a batch give the most frames a second on this device.
+"""`--autotune`: finds the number of games, rollout length and batch size with the most frames a second on this device.
 
-All sizes are compared at one replay ratio, and the buffer holds as many frames in all. The search climbs: it halves and
-doubles one size after the other and keeps what is faster, until nothing is or the time is up.
+All sizes keep the replay ratio and the number of frames in the replay buffer. The search is hill climbing: it doubles
+and halves one size after the other and keeps what is faster, until nothing is or the time is over.
 """
 
 import time
@@ -22,7 +22,7 @@ from muzero_jax.storage.fields import differing
 from muzero_jax.storage.validation import validate
 
 TIMED_SECONDS, WORTHWHILE = 3.0, 1.03
-"""Measured for each size, of iterations that learn; a gain below 3% is noise."""
+"""Seconds of learning iterations that are timed for each choice of sizes; a gain below 3% is noise."""
 
 
 class Sizes(NamedTuple):
@@ -34,7 +34,7 @@ class Sizes(NamedTuple):
 
 
 def tune(config: Config, mesh: Mesh, *, minutes: float, say: Callable[[str], None]) -> Config:
-    """The config with the fastest sizes found in about `minutes`; says what it tries, and the flags of the fastest.
+    """The config with the fastest sizes found in about `minutes`; prints what it tries, and the flags of the fastest.
 
     Raises ValueError if the config's own sizes do not fit in memory.
     """
@@ -46,7 +46,7 @@ def tune(config: Config, mesh: Mesh, *, minutes: float, say: Callable[[str], Non
         try:
             rates[sizes] = measure(with_sizes(config, sizes), mesh)
             say(f"autotune: {sizes}: {rates[sizes]:,.0f} frames/s, {rates[sizes] / rates[best]:.2f} times the best")
-        except (ValueError, RuntimeError) as error:  # no run can be made of it, or it does not fit in memory
+        except (ValueError, RuntimeError) as error:  # impossible sizes, or they do not fit in memory
             if isinstance(error, RuntimeError) and not devices.is_out_of_memory(error):
                 raise
             rates[sizes] = 0.0
@@ -61,7 +61,7 @@ def tune(config: Config, mesh: Mesh, *, minutes: float, say: Callable[[str], Non
 def with_sizes(config: Config, sizes: Sizes) -> Config:
     """The config with other sizes, the same replay ratio and a buffer of as many frames.
 
-    Raises ValueError if no run can be made of it, for example because an iteration would need half an update.
+    Raises ValueError if these sizes are impossible, for example because an iteration would need half an update.
     """
     own, old = config.optimiser, sizes_of(config)
     windows = own.updates_per_iteration * old.batch_size * sizes.num_envs * sizes.rollout_length
@@ -78,7 +78,7 @@ def with_sizes(config: Config, sizes: Sizes) -> Config:
         "replay.min_frames": min_frames,
         "optimiser.batch_size": sizes.batch_size,
         "optimiser.updates_per_iteration": int(updates),
-        # Larger batches make fewer updates of as many frames, so the schedule counts fewer, too.
+        # With larger batches, the same frames make fewer updates, so the warm-up has fewer, too.
         "optimiser.warmup_updates": own.warmup_updates * old.batch_size // sizes.batch_size,
     }
     return validate(configs.with_values(config, changed))
@@ -90,18 +90,18 @@ def sizes_of(config: Config) -> Sizes:
 
 
 def neighbours(sizes: Sizes) -> list[Sizes]:
-    """Each size doubled and halved, the others as they are."""
+    """Sizes of which one is doubled or halved, and the others stay."""
     pairs = [(name, other) for name, value in sizes._asdict().items() for other in (2 * value, value // 2)]
     return [sizes._replace(**{name: other}) for name, other in pairs if other]
 
 
 def measure(config: Config, mesh: Mesh) -> float:
-    """Frames a second of iterations that learn; ValueError if the run does not fit in memory or on the devices."""
+    """Frames a second in learning iterations; ValueError if the run does not fit in memory or on the devices."""
     check_shares(config, mesh.size)
     run = compile_agent(config, algorithms.make(config), mesh, Session(), lambda text: None)
     state, chunks = run.init(), 0
     progress = np.zeros(config.iterations_per_chunk, np.float32)
-    to_learn = -(-(config.iterations_to_learn + 1) // config.iterations_per_chunk)  # and one more: the first is slower
+    to_learn = -(-(config.iterations_to_learn + 1) // config.iterations_per_chunk)  # one more: the first is slower
     for _ in range(to_learn):
         state, _ = jax.block_until_ready(run.program.advance(state, progress))
     start = time.perf_counter()

@@ -1,4 +1,4 @@
-"""A run's budget: minutes, frames, updates or iterations; the first of them to be spent ends it."""
+"""A run's budget in minutes, frames, updates or iterations; the run ends when the first of them is spent."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from muzero_jax.storage.fields import names
 from muzero_jax.storage.run_directory import CHECKPOINTS, has_ended
 
 FIELDS = {name: name.removeprefix("max_") for name in names(Config, "budget")}
-"""The config's budgets, and what people call them."""
+"""The config's fields of budgets, with their units."""
 
 
 def describe(config: Config) -> str:
@@ -21,7 +21,7 @@ def describe(config: Config) -> str:
 
 
 def last_iterations(config: Config) -> dict[str, int]:
-    """The iteration that spends each budget of frames, updates or iterations that there is, by its field."""
+    """By field, the iteration at which each given budget of frames, updates or iterations is spent."""
     last = {"max_iterations": config.max_iterations} if config.max_iterations else {}
     if config.frames:
         last["frames"] = -(-config.frames // (config.self_play.num_envs * config.self_play.rollout_length))
@@ -32,10 +32,10 @@ def last_iterations(config: Config) -> dict[str, int]:
 
 
 def progress(config: Config, iteration: int, minutes: float) -> np.ndarray:
-    """The share of the budget that is spent, from 0 to 1, before each iteration of a chunk [I], float32.
+    """The spent share of the budget, from 0 to 1, before each iteration of a chunk: [I] float32.
 
-    Minutes are the clock's at the chunk's start. All other budgets depend on the iteration alone, so that a resumed run
-    equals an unbroken one.
+    Minutes are the clock's at the chunk's start. All other budgets depend only on the iteration, so that a resumed run
+    equals an uninterrupted one.
     """
     iterations = iteration + np.arange(config.iterations_per_chunk, dtype=np.float32)
     by_clock = 0.0 if config.minutes is None else minutes / config.minutes
@@ -44,7 +44,7 @@ def progress(config: Config, iteration: int, minutes: float) -> np.ndarray:
 
 
 def spent(config: Config, done: Record) -> str | None:
-    """The field of the config whose budget is spent; None while something is left of all of them.
+    """The field of the config whose budget is spent; None if something is left of each.
 
     Args:
       done: a record of the run, with its minutes, totals and iteration.
@@ -55,13 +55,13 @@ def spent(config: Config, done: Record) -> str | None:
 
 
 def larger(config: Config, field: str, factor: float = 2.0) -> str:
-    """The flag of a larger budget: "--minutes 30"."""
+    """The flag of a budget `factor` times as large: "--minutes 30"."""
     value = factor * getattr(config, field)
     return f"--{field.replace('_', '-')} {max(1, round(value)) if value >= 1 else max(0.01, round(value, 2)):.15g}"
 
 
 def check_left(config: Config, run_dir: Path) -> None:
-    """Raises ValueError if a run to resume has played its final matches and nothing is left of its budget."""
+    """Raises ValueError if a run to resume has played its final matches and its budget is spent."""
     steps = checkpoint_steps(run_dir / CHECKPOINTS)
     if not steps or not has_ended(run_dir, steps[-1]):
         return
@@ -71,7 +71,7 @@ def check_left(config: Config, run_dir: Path) -> None:
 
 
 def check_learned(config: Config, done: Record) -> None:
-    """Raises ValueError if a run that has ended made no update, with what to do about it."""
+    """Raises ValueError, which says what to do, if a run ended without an update."""
     if done["total/updates"]:
         return
     field, iteration = spent(config, done) or "minutes", done["iteration"]

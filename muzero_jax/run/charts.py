@@ -1,6 +1,6 @@
-"""Pictures by matplotlib: the curves of a run, and how every picture is made and written.
+"""Pictures by matplotlib: the curves of a run, and functions that make and write any figure.
 
-Each is a figure of its own, so that nothing global changes; matplotlib is imported late, to start soon.
+Figures do not use pyplot, so that no global state changes; matplotlib is imported late, because that takes time.
 """
 
 import io
@@ -13,36 +13,36 @@ from muzero_jax.run import metrics
 from muzero_jax.run.metrics import FLOPS, MINUTES, Record
 
 KINDS = (".png", ".svg", ".pdf")
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555")  # Okabe and Ito: safe for all
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555")  # Okabe-Ito, colour-blind safe
 LABELS = {MINUTES: "training time (minutes)", FLOPS: "FLOPs of the network"}
 
 
 class Panel(NamedTuple):
-    """Metrics of a run along its time or its FLOPs."""
+    """Metrics of a run over its time or its FLOPs."""
 
     title: str
     unit: str
-    shown: Mapping[str, str]  # metrics, with the name of each for a person
+    shown: Mapping[str, str]  # metrics, with their labels
     along: str = MINUTES
     scale: Literal["linear", "log", "share"] = "linear"
 
 
 def check_path(path: Path) -> None:
-    """Raises ValueError if no picture can be drawn there; call it before anything that takes long."""
+    """Raises ValueError if no picture can be written to `path`; call it before a long computation."""
     if path.suffix not in KINDS:
         raise ValueError(f"cannot draw --plot {path}: its name must end in {', '.join(KINDS)}")
     check_writable(path, "--plot")
 
 
 def save(figure: Any, path: Path, **options: Any) -> None:
-    """Writes a figure, with options of matplotlib's `savefig`; what was there before stays until it is drawn."""
+    """Writes a figure, with options of matplotlib's `savefig`; an old file stays until the new one is complete."""
     picture = io.BytesIO()
     figure.savefig(picture, format=path.suffix[1:], dpi=120, **options)
     write_whole(path, picture.getvalue())
 
 
 def make_figure(size: tuple[float, float]) -> Any:
-    """An empty figure of so many inches."""
+    """An empty figure, its size in inches."""
     from matplotlib.figure import Figure  # not pyplot, which would change global state
 
     return Figure(figsize=size, layout="constrained")
@@ -64,12 +64,12 @@ def plot_curves(run_dir: str | Path) -> Path:
 
 
 def draw_progress(records: Sequence[Record]) -> Any:
-    """Scores (in a single-player game returns) and losses so far, as a figure of matplotlib's."""
+    """Scores (in a single-player game, returns) and losses so far, as a matplotlib figure."""
     return _draw([_strength(records, MINUTES)[:1], [_losses(records)]], records)
 
 
 def _strength(records: Sequence[Record], along: str) -> list[Panel]:
-    """The panels that say how strong an agent has become."""
+    """The panels that show an agent's strength."""
     if any(name in record for record in records for name in metrics.RETURNS):
         return [Panel("Mean return of games that ended", "sum of a game's rewards", metrics.RETURNS, along)]
     opponents = {f"eval/{name}": name for record in records for name in metrics.scores(record)}
@@ -88,7 +88,7 @@ def _losses(records: Sequence[Record]) -> Panel:
 
 
 def _draw(columns: list[list[Panel]], records: Sequence[Record]) -> Any:
-    """The panels, given by columns, as one figure."""
+    """One figure of all panels, which are given column by column."""
     figure = make_figure((5.2 * len(columns), 3.6 * len(columns[0])))
     grid = figure.subplots(len(columns[0]), len(columns), squeeze=False)
     for axes, panel in zip(grid.T.flat, sum(columns, []), strict=True):
@@ -97,13 +97,13 @@ def _draw(columns: list[list[Panel]], records: Sequence[Record]) -> Any:
 
 
 def _draw_panel(axes: Any, panel: Panel, records: Sequence[Record]) -> None:
-    """A line for each metric, labelled; says so where there is nothing to show."""
+    """Draws a labelled line for each metric, or "not measured" if there are no points."""
     from matplotlib.ticker import PercentFormatter
 
     axes.set_prop_cycle(color=COLOURS)
     for key, label in panel.shown.items():
         pairs = ((record.get(panel.along), record.get(key)) for record in records)
-        points = dict(pair for pair in pairs if None not in pair)  # of two at one place the later: the final match
+        points = dict(pair for pair in pairs if None not in pair)  # the later of two at one place, from the final match
         marker = "o" if key.startswith("eval/") else ""
         if points:
             axes.plot(*zip(*points.items(), strict=True), label=label, marker=marker, markersize=4)

@@ -1,6 +1,6 @@
-"""A run's program, compiled ahead of time from the shapes of its state, before any of that is allocated.
+"""A run's program, compiled ahead of time from the shapes of its state.
 
-XLA's account of its memory can so refuse a run in time.
+The state is allocated later, so that a run which XLA's memory analysis finds too large is refused first.
 """
 
 import time
@@ -22,11 +22,11 @@ from muzero_jax.types import Metrics, Params, TrainState
 
 
 class Program(NamedTuple):
-    """What is compiled of a run, and how its results are read."""
+    """The compiled part of a run, and functions that read its results."""
 
-    advance: Callable[[TrainState, np.ndarray], tuple[TrainState, Metrics]]  # a chunk, for the budget's progress [I]
-    text: Callable[[], str]  # of the compiled program, for a profile
-    agents: Callable[[Any], list[Any]]  # the metrics of a chunk, by agent
+    advance: Callable[[TrainState, np.ndarray], tuple[TrainState, Metrics]]  # a chunk, given the budget's progress [I]
+    text: Callable[[], str]  # the compiled program's text, for a profile
+    agents: Callable[[Any], list[Any]]  # a chunk's metrics -> those of each agent
     params: Callable[[TrainState, int], Params]  # an agent's weights
 
 
@@ -39,11 +39,11 @@ class Compiled(NamedTuple):
     abstract_params: Params  # of one agent
     program: Program
     plan: memory.Plan
-    flops: Flops  # of one iteration of an agent; playing alone, and what learning adds
+    flops: Flops  # of one iteration of an agent, without learning and in addition for it
 
 
 def check_shares(config: Config, num_devices: int) -> None:
-    """Raises ValueError unless so many devices share the games and the batch evenly; names the nearest that work."""
+    """Raises ValueError, which names the nearest possible sizes, unless the devices share games and batch evenly."""
     for flag, size in zip(("--self-play.num-envs", "--optimiser.batch-size"), config.shared_sizes, strict=True):
         lower = size // num_devices * num_devices
         if lower < size:
@@ -74,7 +74,7 @@ def compile_agent(
 def compile_planned(
     traced: Any, abstract: TrainState, mesh: Mesh, session: Session, say: Callable[[str], None]
 ) -> tuple[Any, memory.Plan]:
-    """The compiled program and its plan of memory, which is said; ValueError if that does not fit."""
+    """The compiled program and its memory plan, which it prints; ValueError if the plan does not fit."""
     say(f"compiling ({HOW_LONG})")
     start = time.perf_counter()
     device = mesh.devices.flat[0]

@@ -1,41 +1,41 @@
-"""A chunk as one CUDA graph: on an NVIDIA GPU the host then starts one thing, and waits for nothing until it ends.
+"""A chunk as one CUDA graph, which the host of an NVIDIA GPU launches once and then waits for.
 
-XLA captures runs of kernels by itself, but by default no loops, so an iteration of Hex 5x5 is some 530 starts on an
-H100. With the options below the whole chunk, 32 moves and 48 updates with all their loops, is one graph, and the H100
-played and learned a quarter faster (docs/results/2026-11-27-h100.md).
+By default, XLA captures sequences of kernels, but no loops, so an iteration of Hex 5x5 is some 530 launches on an H100.
+With the options below, the whole chunk, 32 moves and 48 updates with all their loops, is one graph, and the H100 played
+and learned a quarter faster (docs/results/2026-11-27-h100.md).
 
-Older versions fail: graphs in loops crash with CUDA below 12.9, and in their second run with jaxlib below 0.8.3. So do
-cuDNN's convolutions in a graph: a program of Pong that came from the compilation cache, in a process that had called
-cuDNN never before, could not be captured (CUDNN_STATUS_EXECUTION_FAILED, jax 0.11.2, cuDNN for CUDA 13).
+Older versions fail: graphs in loops crash with CUDA below 12.9, and in their second run with jaxlib below 0.8.3.
+cuDNN's convolutions can fail too: a program of Pong from the compilation cache, in a process that had not called cuDNN
+before, could not be captured (CUDNN_STATUS_EXECUTION_FAILED, jax 0.11.2, cuDNN for CUDA 13).
 """
 
 from importlib.metadata import version
 from typing import Any
 
 COMMANDS = "FUSION,CUBLAS,CUBLASLT,CUDNN,CUSTOM_CALL,DYNAMIC_SLICE_FUSION,CONDITIONAL,WHILE"
-"""What is captured. As a compiler option the list replaces XLA's own; with WHILE the least size must be 1, or else jax
-0.10 captures nothing in a chunk of several iterations."""
+"""The operations that are captured; as a compiler option, the list replaces XLA's own. With WHILE, the least graph size
+must be 1, or else jax 0.10 captures nothing in a chunk of several iterations."""
 OLDEST_CUDA, OLDEST_JAXLIB = 12090, (0, 8, 3)
 
 
 def options(device: Any, cuda: int | None, jaxlib: tuple[int, ...]) -> dict[str, str]:
-    """XLA's compiler options for one graph; none where that is known to fail, or on another device.
+    """XLA's compiler options for one graph; empty if a graph is known to fail, and on other devices.
 
     Args:
       device: has a `jax.Device`'s `platform` and `compute_capability`.
-      cuda: the older of driver and runtime, 12090 for 12.9; None without CUDA.
+      cuda: the older version of driver and runtime, 12090 for 12.9; None without CUDA.
       jaxlib: its version.
     """
     if device.platform != "gpu" or cuda is None or cuda < OLDEST_CUDA or jaxlib < OLDEST_JAXLIB:
         return {}
     chosen = {"xla_gpu_enable_command_buffer": COMMANDS, "xla_gpu_graph_min_graph_size": "1"}
-    if float(device.compute_capability) >= 9.0:  # there it marks rows written at a loop's index, which blocks a capture
+    if float(device.compute_capability) >= 9.0:  # its marks on rows written at a loop's index prevent a capture
         chosen["xla_disable_hlo_passes"] = "dynamic-slice-annotator"
     return chosen
 
 
 def installed() -> tuple[int | None, tuple[int, ...]]:
-    """The older of CUDA's driver and runtime as 12090 for 12.9, None without them, and jaxlib's version."""
+    """The older version of CUDA's driver and runtime (12090 for 12.9, None without CUDA), and jaxlib's version."""
     jaxlib = tuple(int(part) for part in version("jaxlib").split(".")[:3] if part.isdecimal())
     try:
         from jax._src.lib import cuda_versions
@@ -46,12 +46,12 @@ def installed() -> tuple[int | None, tuple[int, ...]]:
 
 
 def has_convolutions(lowered: Any) -> bool:
-    """Whether a lowered program convolves, which on an NVIDIA GPU is cuDNN's."""
+    """Whether a lowered program has convolutions, which cuDNN computes on an NVIDIA GPU."""
     return "stablehlo.convolution" in lowered.as_text()
 
 
 def compile_with(lowered: Any, device: Any, say: Any, *, wanted: bool) -> Any:
-    """The compiled program, as one graph where `wanted` and possible; one line says which on a GPU."""
+    """The compiled program, as one graph if `wanted` and possible; on a GPU, prints whether it is one."""
     if device.platform != "gpu":
         return lowered.compile()
     cuda, jaxlib = installed()
@@ -64,7 +64,7 @@ def compile_with(lowered: Any, device: Any, say: Any, *, wanted: bool) -> Any:
         return lowered.compile()
     try:
         compiled = lowered.compile(chosen)
-    except Exception as error:  # XLA's, of any kind
+    except Exception as error:  # XLA raises any kind
         say(f"CUDA graphs as XLA makes them by itself: one for the whole chunk fails ({str(error)[:200]})")
         return lowered.compile()
     say("one CUDA graph for the whole chunk; --no-cuda-graphs leaves it to XLA")

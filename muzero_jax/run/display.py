@@ -1,6 +1,6 @@
 """A run's display on the screen: a live table while it trains, tables at its end.
 
-rich is imported where it is used, on a terminal alone: importing it takes a while.
+rich is imported where it is used, only on a terminal, because importing it takes time.
 """
 
 import math
@@ -12,18 +12,18 @@ from typing import Any
 from muzero_jax.run import metrics
 
 LINE_SECONDS, TABLE_SECONDS = 5.0, 0.5
-"""At least between two lines away from a terminal, and between two drawings of the table: each takes some 10 ms."""
+"""The least time between two lines without a terminal, and between two drawings of the table, which take 10 ms each."""
 
 JUMP, AVERAGED_RECORDS = 1.3, 10
-"""A loss jumps that exceeds its running mean, over about so many records, by this factor."""
+"""A loss has jumped if it exceeds `JUMP` times its running mean over about `AVERAGED_RECORDS` records."""
 _JUMP = "display/jump"
 
 
 class ProgressDisplay:
-    """Where a run stands: a line every few seconds, or a live table on a terminal; opened by `with`.
+    """The progress of a run: a line every few seconds, or a live table on a terminal; used in a `with` statement.
 
-    say: takes a line; where it is `print` and prints to a terminal, there is a table.
-    names: of the agents that are trained together, each of which has a column; or a line, the less often.
+    say: prints a line. If it is `print` and stdout is a terminal, there is a table instead.
+    names: of the agents that are trained together. Each has a column of the table, or its own, less frequent lines.
     """
 
     def __init__(self, say: Callable[[str], None] = print, names: Sequence[str] = ("",)):
@@ -45,9 +45,9 @@ class ProgressDisplay:
         return self
 
     def update(self, record: Mapping[str, Any], name: str = "", spent: float = 0.0) -> None:
-        """Shows an agent's record, at once if it brings an evaluation; the table also what earlier ones said.
+        """Shows an agent's record, immediately if it has an evaluation; the table also shows values of earlier records.
 
-        A line has what all records of its iteration say. `spent` is the share of the budget, for the time left.
+        A line combines all records of its iteration. `spent` is the spent share of the budget, for the time left.
         """
         before, self._spent = self._records[name], spent
         is_kept = self._live or record.get("iteration") == before.get("iteration")
@@ -60,18 +60,18 @@ class ProgressDisplay:
             self._show()
 
     def drop(self, name: str, why: str) -> None:
-        """Shows an agent of several no more, and says why."""
+        """Stops showing one of several agents, and says why."""
         if len(self._records) > 1:
             del self._records[name]
             self._unshown.pop(name, None)
             self.say(f"{name}: {why}")
 
     def _jump(self, record: Mapping[str, Any], name: str) -> metrics.Record:
-        """Says by how much the loss exceeds what it lately was, if that is much."""
+        """By how much the loss exceeds its running mean, if it has jumped."""
         loss = record.get("train/loss")
         if loss is None:
             return {}
-        name = f"{name} {record.get('train/board_size')}"  # boards that take turns have losses of their own
+        name = f"{name} {record.get('train/board_size')}"  # each board size has its own usual loss
         usual = self._usual_losses.get(name, loss)
         self._usual_losses[name] = usual + (loss - usual) / AVERAGED_RECORDS
         return {_JUMP: loss / usual - 1 if usual and loss > JUMP * usual else None}
@@ -97,11 +97,11 @@ class ProgressDisplay:
             for name, fields in shown.items():
                 line = " | ".join(" ".join(field) for field in fields.items())
                 self.say(f"{name}: {line}" if name else line)
-            sys.stdout.flush()  # where it is a file, whoever follows that waits for the line
+            sys.stdout.flush()  # so that a log file has the line at once
         self._unshown, self._shown_at = {}, time.monotonic()
 
     def _fields(self, record: Mapping[str, Any]) -> dict[str, str]:
-        """What a person wants to know, as far as the record says it."""
+        """The record's values for the display, as text by label."""
         elapsed, jump = record.get("time/minutes", 0.0), record.get(_JUMP)
         counts = {"total/games": "games", **metrics.RATES}
         losses = ", ".join(f"{name} {record[key]:.3f}" for key, name in metrics.losses([record]).items())

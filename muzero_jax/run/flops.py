@@ -1,8 +1,8 @@
-"""How many floating point operations a program's matrix products and convolutions take, counted in what JAX traced.
+"""Counts the FLOPs of a program's matrix products and convolutions in its JAX trace.
 
-That is what a run costs, on any hardware. A board's convolution counts as its definition does, however it is computed
-(`ops.flop_marks`). Everything else (norms, nonlinearities, games, trees) counts for nothing: it is small, and its cost
-is not in arithmetic.
+They are a measure of a run's cost that does not depend on the hardware. A board's convolution counts by its definition,
+however it is computed (`ops.flop_marks`). Norms, nonlinearities, games and trees are not counted, because they are
+small and their cost is not arithmetic.
 """
 
 import math
@@ -16,25 +16,23 @@ from muzero_jax.ops.flop_marks import EACH, UNCOUNTED
 
 
 class Flops(NamedTuple):
-    """Operations of one run of a program, a product and its sum being two."""
+    """FLOPs of one run of a program; a multiplication and an addition are two."""
 
     always: float = 0.0
     at_times: float = 0.0
-    """The branches that `lax.cond` may leave out: branches beside one that multiplies nothing"""
+    """those of branches that `lax.cond` may skip, because another branch has none"""
 
     def times(self, count: float | int) -> "Flops":
-        """The cost of so many runs."""
+        """The FLOPs of `count` runs."""
         return Flops(count * self.always, count * self.at_times)
 
 
 def count(jaxpr: Any, second_share: float = 1.0) -> Flops:
-    """Operations of a traced program on all its devices.
-
-    A loop whose length is not known when it is traced counts once.
+    """FLOPs of a traced program on all its devices. A loop of unknown length counts once.
 
     Args:
       jaxpr: a `Jaxpr` or `ClosedJaxpr`.
-      second_share: how often a cond takes its second branch, where both branches multiply.
+      second_share: how often a cond takes its second branch, if both branches have FLOPs.
     """
     always = at_times = 0.0
     jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
@@ -64,7 +62,7 @@ def _equation(equation: Any, used: set[Any], second_share: float) -> Flops:
 
 
 def _repeats(equation: Any) -> int:
-    """How often an equation runs its inner programs: a scan's steps, and the devices that share a `shard_map`."""
+    """How often an equation runs its inner programs: a scan's length, or the number of devices of a `shard_map`."""
     if equation.primitive.name == "scan":
         return equation.params["length"]
     return equation.params["mesh"].size if equation.primitive.name == "shard_map" else 1
@@ -92,7 +90,7 @@ def _convolution(equation: Any) -> float:
 
 
 def _inner(equation: Any) -> Iterator[Any]:
-    """The programs that an equation runs."""
+    """The inner programs of an equation."""
     for value in equation.params.values():
         for part in value if isinstance(value, (tuple, list)) else (value,):
             if isinstance(part, jax.extend.core.Jaxpr | jax.extend.core.ClosedJaxpr):

@@ -1,7 +1,7 @@
-"""The signals that ask a run to stop: Ctrl-C, SIGTERM (of Slurm, Kubernetes, Colab) and SIGHUP (a terminal was closed).
+"""The signals that ask a run to stop: Ctrl-C, SIGTERM (Slurm, Kubernetes, Colab) and SIGHUP (a terminal was closed).
 
-The first becomes a flag, which the loop reads between chunks: the run is saved, and then it stops. Later ones change
-nothing, because a shell, a batch system and a driver of several runs may each pass the same request on.
+The first one sets a flag, which the loop reads between chunks, saves the run and stops. Later SIGTERMs and SIGHUPs have
+no effect, because a shell, a batch system and a driver of several runs may each pass the same request on.
 """
 
 import os
@@ -12,16 +12,16 @@ from contextlib import contextmanager
 from typing import Any
 
 SYSTEMS = signal.SIGTERM, signal.SIGHUP
-"""Signals by which a system, not a person, asks a program to end."""
+"""Signals from a system, not a person."""
 
 
 class Stopped(KeyboardInterrupt):
-    """SIGTERM or SIGHUP ended what was under way, and nothing was left to save."""
+    """SIGTERM or SIGHUP ended the program when nothing was left to save."""
 
 
 @contextmanager
 def answered(handler: Any) -> Iterator[None]:
-    """Has `handler(number, frame)` answer SIGTERM and SIGHUP; one that was ignored before (`nohup`) stays ignored."""
+    """Handles SIGTERM and SIGHUP by `handler(number, frame)`; a signal ignored before (`nohup`) stays ignored."""
     heard = [number for number in SYSTEMS if signal.getsignal(number) is not signal.SIG_IGN]
     previous = {number: signal.signal(number, handler) for number in heard}
     try:
@@ -32,9 +32,9 @@ def answered(handler: Any) -> Iterator[None]:
 
 
 class Interrupt:
-    """The request to stop this run; opened by `with`, it listens for SIGTERM and SIGHUP, and in `by_ctrl_c` for Ctrl-C.
+    """The request to stop this run: in a `with` statement it handles SIGTERM and SIGHUP, and in `by_ctrl_c` Ctrl-C.
 
-    A signal that was ignored before (`nohup`) stays ignored. A second Ctrl-C is a KeyboardInterrupt.
+    A signal that was ignored before (`nohup`) stays ignored. A second Ctrl-C raises KeyboardInterrupt.
     """
 
     def __init__(self):
@@ -43,12 +43,12 @@ class Interrupt:
 
     @property
     def requested(self) -> bool:
-        """Whether the run is to stop."""
+        """Whether the run should stop."""
         return self.signal is not None
 
     @property
     def by_system(self) -> bool:
-        """Whether a system asked for it."""
+        """Whether a system, not a person, asked for it."""
         return self.signal in SYSTEMS
 
     def __enter__(self) -> "Interrupt":
@@ -62,7 +62,7 @@ class Interrupt:
 
     @contextmanager
     def by_ctrl_c(self) -> Iterator[None]:
-        """Has the first Ctrl-C, too, only ask for a stop."""
+        """In a `with` block, the first Ctrl-C also only requests a stop."""
         signal.signal(signal.SIGINT, self._request)
         try:
             yield
@@ -70,7 +70,7 @@ class Interrupt:
             signal.signal(signal.SIGINT, self._on_ctrl_c)
 
     def nothing_to_save(self) -> None:
-        """From now on a signal ends what is under way, by `Stopped`."""
+        """From now on, a first signal raises `Stopped`."""
         self._is_saved = True
 
     def _request(self, signum: int, frame: Any) -> None:
@@ -84,7 +84,7 @@ class Interrupt:
 
 
 def _silence() -> None:
-    """Lets what is printed to the terminal, which is closed now, go nowhere: to write there would be an error."""
+    """Discards output to the terminal, which is closed now, because writing to it would raise an error."""
     for stream in (1, 2):
         if stat.S_ISCHR(os.fstat(stream).st_mode):
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream)

@@ -1,7 +1,7 @@
-"""The host's loop: chunk after chunk of the one program, and between two of them a save or an evaluation if it is due.
+"""The host's loop, which runs chunk after chunk, with a save or an evaluation between two of them if one is due.
 
-All processes run it. Process 0 reads the clock and the signals; what it decides reaches the others as a few numbers
-before each chunk. The program learns one thing from it: how much of the budget is spent (`budget.progress`).
+All processes run it. Process 0 reads the clock and the signals, and sends its decisions to the others as a few numbers
+before each chunk. The compiled program gets one of them: the spent share of the budget (`budget.progress`).
 """
 
 import math
@@ -15,7 +15,7 @@ from muzero_jax.run.run import Run
 
 
 class Timer:
-    """Says when the clock has gone on by another `minutes`; never, if that is 0."""
+    """Says when another `minutes` have passed; never if they are 0."""
 
     def __init__(self, minutes: float, now: float):
         self._minutes, self._last = minutes, now
@@ -29,18 +29,18 @@ class Timer:
 
 
 class Evaluations:
-    """Says when a run is evaluated before its end: after equal parts of its budget, or at intervals of its clock."""
+    """Says when to evaluate a run before its end: after equal parts of its budget, or at intervals of its clock."""
 
     def __init__(self, run: Run):
         wanted = run.config.evaluation
         self._parts = wanted.parts
         self._passed = self._parts_passed(run)
-        # A new run is evaluated as soon as the matches are compiled: early on, and then at every interval.
+        # The first evaluation of a new run is due as soon as the matches are compiled.
         last = run.clock.minutes if run.iteration else -math.inf
         self._timer = Timer(wanted.interval_minutes, last)
 
     def due(self, run: Run, are_compiled: bool) -> bool:
-        """Whether one is due; at an interval only if the matches are compiled."""
+        """Whether an evaluation is due; at intervals of the clock, only if the matches are compiled."""
         if not self._parts:
             return are_compiled and self._timer.due(run.clock.minutes)
         before, self._passed = self._passed, self._parts_passed(run)
@@ -52,12 +52,12 @@ class Evaluations:
 
 
 def loop(run: Run, *, matches: Future, stop_requested: Callable[[], bool], save_minutes: float) -> None:
-    """Trains until the budget is spent, a stop is requested, or no agent is left; the state is saved then.
+    """Trains until the budget is spent, a stop is requested, or no agent is left, and saves the state.
 
     Args:
-      matches: compiles what evaluations need, beside the training.
+      matches: the background task that compiles the matches of evaluations.
     """
-    # Where process 0 plays, the others would wait; so several processes play no matches before the end.
+    # Several processes play no matches before the end, because all others would wait for process 0.
     evaluates = run.config.evaluation.while_training and processes.count() == 1
     if run.iteration == 0 and evaluates:
         run.begin()
@@ -86,10 +86,10 @@ def loop(run: Run, *, matches: Future, stop_requested: Callable[[], bool], save_
         if stop:
             return
         if evaluate:
-            if not is_over:  # else the runner sums it up, also what was not evaluated
+            if not is_over:  # at its end, the runner writes the summary
                 run.checkpoints.wait()  # a summary says that there is a checkpoint
                 for member in run.members:
                     run.summarise(member)
-            start = run.iteration  # and look at the clock again, which an evaluation takes on
+            start = run.iteration  # and read the clock again, because an evaluation takes time
             continue
         run.chunk(np.array(progress, np.float32), is_typical=matches.done())

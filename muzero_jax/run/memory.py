@@ -1,5 +1,6 @@
-"""The memory that a run needs on each device, planned before any of it is taken: its state, and XLA's own account of
-the compiled program. On a CPU the process itself, and what compiling the matches leaves behind, come on top.
+"""The memory that a run's state and program need on each device, planned before it is allocated.
+
+On a CPU, the process itself needs more, and so does compiling the matches.
 """
 
 import math
@@ -24,7 +25,7 @@ _FLAGS = {
 
 
 class Plan(NamedTuple):
-    """Bytes that one device holds at its fullest, by purpose."""
+    """The most bytes that one device needs, by purpose."""
 
     parts: dict[str, int]
 
@@ -34,7 +35,7 @@ class Plan(NamedTuple):
         return sum(self.parts.values())
 
     def table(self) -> str:
-        """A line a part, the largest first."""
+        """One line for each part, the largest first."""
         rows = sorted(self.parts.items(), key=lambda row: -row[1])
         return "\n".join(f"{name:<{len(SAVING)}}  {format_bytes(size):>9}" for name, size in rows)
 
@@ -51,8 +52,7 @@ class Plan(NamedTuple):
 def make_plan(state: TrainState, program: Any, *, copied_by_saves: bool) -> Plan:
     """The plan of a run from its abstract state and its compiled program.
 
-    `copied_by_saves`: a checkpoint being saved holds the state once more, as on a CPU; an accelerator's goes to the
-    host.
+    `copied_by_saves`: whether saving copies the state on the device, as on a CPU; an accelerator's copy is on the host.
     """
     learner = state.learner
     pieces = {
@@ -64,14 +64,14 @@ def make_plan(state: TrainState, program: Any, *, copied_by_saves: bool) -> Plan
     parts = {name: bytes_per_device(piece) for name, piece in pieces.items()}
     if copied_by_saves:
         parts[SAVING] = sum(parts.values())
-    if (account := program.memory_analysis()) is not None:  # some backends give none
+    if (account := program.memory_analysis()) is not None:  # some backends have none
         results = account.output_size_in_bytes - account.alias_size_in_bytes
         parts["program"] = results + account.temp_size_in_bytes + account.generated_code_size_in_bytes
     return Plan(parts)
 
 
 def bytes_per_device(tree: Any) -> int:
-    """Bytes that one device holds of a pytree's arrays, abstract or not."""
+    """The bytes of a pytree's arrays, abstract or not, on one device."""
 
     def size(leaf: Any) -> int:
         sharding = getattr(leaf, "sharding", None)
@@ -82,7 +82,7 @@ def bytes_per_device(tree: Any) -> int:
 
 
 def peak(devices: Sequence[Any]) -> int | None:
-    """The most bytes that one of the devices has held; CPU devices share the process's peak, compiling included."""
+    """The peak bytes of any device; CPU devices share the process's peak, which includes compiling. None: unknown."""
     if devices[0].platform == "cpu":
         unit = 1 if sys.platform == "darwin" else 1024
         return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // len(devices)

@@ -1,9 +1,9 @@
 """The records of a run: a line of JSON and TensorBoard points for each chunk.
 
-A record is a flat dict of plain numbers, whose keys are grouped by a prefix: `selfplay/…`, `train/…`, `time/…`, and
-`eval/<opponent>` for a score in [0, 1], `eval/elo` or `eval/openings_right`; `iteration` says where in the run it lies.
-`metrics.jsonl` is the truth, and curves are drawn from it (`charts`). A resumed run first cuts it back to the
-checkpoint's iteration, so no line comes twice. tensorboardX and wandb are imported late, as each takes its time.
+A record is a flat dict of plain numbers, whose keys have a prefix: `selfplay/…`, `train/…`, `time/…`, `total/…`, and
+`eval/<opponent>` for a score in [0, 1], `eval/elo` or `eval/openings_right`; `iteration` is its place in the run.
+Curves are drawn from `metrics.jsonl` (`charts`). A resumed run first cuts it back to the checkpoint's iteration, so
+that no iteration appears twice. tensorboardX and wandb are imported late, because that takes time.
 """
 
 import importlib.util
@@ -17,15 +17,15 @@ from typing import Any
 from muzero_jax.own.files import explained, write_whole
 
 Record = dict[str, Any]
-"""Numbers by name; None where a number was not finite."""
+"""Numbers by name; None for a number that was not finite."""
 
 FILE, CURVES = "metrics.jsonl", "curves.png"
 FLUSH_SECONDS = 30
-"""Between two times that TensorBoard's events go to the disk, which is waited for."""
+"""Seconds between two writes of TensorBoard's events, because the run waits for each."""
 ELO, OPENINGS = "eval/elo", "eval/openings_right"
 RETURN, RANDOM_RETURN = "selfplay/mean_return", "selfplay/random_return"
 RETURNS = {RETURN: "self-play", RANDOM_RETURN: "random play"}
-"""The metrics instead of scores in a single-player game."""
+"""The metrics that a single-player game has instead of scores."""
 MINUTES, FLOPS = "time/minutes", "total/flops"
 LOSSES = {"train/loss": "total"} | {f"train/{name}_loss": name for name in ("policy", "value", "reward")}
 RATES = {
@@ -44,15 +44,15 @@ def open_metrics(
     wandb_config: Mapping[str, Any] | None = None,
     callbacks: "Callbacks | None" = None,
 ) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Gives a function that writes a record to `run_dir/metrics.jsonl` and TensorBoard events there.
+    """Gives a function that writes a record to `run_dir/metrics.jsonl` and to TensorBoard events in `run_dir`.
 
-    Records hold numbers, or arrays of one number; what is not finite becomes null. Raises `ValueError` if the disk is
-    full or not writable.
+    Records hold numbers, or arrays of one number; a number that is not finite becomes null. Raises `ValueError` if the
+    disk is full or not writable.
 
     Args:
-      resume_from: the iteration from which the run continues. Later lines are cut off, and all lines if it is 0.
-      wandb_config: the config that Weights & Biases shows, where records go there too.
-      callbacks: are called with every record once it is written.
+      resume_from: the iteration from which the run continues. Later lines are removed; if it is 0, all lines.
+      wandb_config: the config to show in Weights & Biases; None: no records go there.
+      callbacks: called with every record after it is written.
     """
     run_dir = Path(run_dir)
     with ExitStack() as opened:
@@ -80,13 +80,13 @@ def open_metrics(
 
 
 class Callbacks:
-    """Calls a user's functions with what `metrics.jsonl` gets: loggers, live plots, trials that end early.
+    """Calls a user's functions with the records of `metrics.jsonl`: loggers, live plots, trials that end early.
 
-    What a function raises ends the run as Ctrl-C does: it is kept until the run is saved, and nothing more is called.
+    An exception in a function ends the run like Ctrl-C, and is raised again after the run is saved.
 
     Args:
-      on_metrics: called with every record once it is written, a copy; what it returns is not looked at.
-      on_evaluation: the same, but only with records that say how strong the agent is; the last has the final matches.
+      on_metrics: called with a copy of every record after it is written; its result is ignored.
+      on_evaluation: the same, but only for records of evaluations; the last has the final matches.
     """
 
     def __init__(
@@ -104,28 +104,28 @@ class Callbacks:
         try:
             for function in filter(None, called):
                 function(dict(record))
-        except BaseException as error:  # also `sys.exit()`: the run is saved first
+        except BaseException as error:  # also SystemExit, because the run is saved first
             self.error = error
 
     def raise_error(self, run_dir: Path) -> None:
-        """Raises what a function has raised, with a note that says where the run is saved."""
+        """Raises the exception of a function, if any, with a note that says where the run is saved."""
         if self.error is not None:
             self.error.add_note(f"(the run is saved in {run_dir}; --resume continues it)")
             raise self.error
 
 
 def _close(file: Any) -> None:
-    """Closes a file; what a full disk did not let it flush has been reported by the last write."""
+    """Closes a file, ignoring a full disk, which the last write has already reported."""
     with suppress(OSError):
         file.close()
 
 
 @contextmanager
 def _tensorboard(run_dir: Path, resume_from: int) -> Iterator[Callable[[Record], None]]:
-    """Writes scalars as TensorBoard events, those of a resumed run's lost iterations purged."""
+    """Writes scalars as TensorBoard events, and purges those after iteration `resume_from`."""
     from tensorboardX import SummaryWriter
 
-    # With no bound on the queue: tensorboardX's thread ends when the disk is full, and nobody empties it any more.
+    # The queue has no limit, because tensorboardX's thread ends when the disk is full, and a full queue would block.
     events = SummaryWriter(str(run_dir), purge_step=resume_from + 1, max_queue=0, flush_secs=FLUSH_SECONDS)
 
     def write(record: Record) -> None:
@@ -160,7 +160,7 @@ def _wandb(run_dir: Path, config: Mapping[str, Any]) -> Iterator[Callable[[Recor
 
 
 def read_records(run_dir: str | Path) -> list[Record]:
-    """The lines of `metrics.jsonl`, oldest first, without one that a kill cut short."""
+    """The records of `metrics.jsonl`, oldest first, except a line that a kill left incomplete."""
     path, records = Path(run_dir) / FILE, []
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         with suppress(json.JSONDecodeError):
@@ -169,7 +169,7 @@ def read_records(run_dir: str | Path) -> list[Record]:
 
 
 def last_record(run_dir: str | Path, *, up_to_iteration: int) -> Record:
-    """The newest record not beyond `up_to_iteration`, where counts and times go on; empty if there is none."""
+    """The newest record up to `up_to_iteration`, from which counts and times continue; empty if there is none."""
     records = [record for record in read_records(run_dir) if record["iteration"] <= up_to_iteration]
     return _finite(records[-1]) if records else {}
 
@@ -192,7 +192,7 @@ def scores(record: Mapping[str, Any]) -> dict[str, float]:
 
 
 def losses(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """The losses that records hold, with their names for a person: the usual ones first, then others, also your own."""
+    """The losses in the records, with their labels: first the standard ones, then others, such as your own."""
     found = {name for record in records for name in record if name.endswith("_loss")} - {"train/root_value_loss"}
     others = {name: name.removeprefix("train/").removesuffix("_loss") for name in sorted(found - LOSSES.keys())}
     return {name: label for name, label in LOSSES.items() if any(name in record for record in records)} | others

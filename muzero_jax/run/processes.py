@@ -1,9 +1,9 @@
-"""Several processes that train one agent, on JAX's own distributed runtime.
+"""Several processes that train one agent, with JAX's distributed runtime.
 
 Each process holds its devices' games, their replay buffer and a copy of the weights. All run the same loop
-(`run.loop`); process 0 alone reads the clock, decides, writes the run's files and speaks to the user. What it decides
-reaches the others as a few numbers before each chunk (`from_first`). A process that fails ends, and JAX's heartbeat
-then ends the others; a scheduler starts all of them again.
+(`run.loop`). Only process 0 reads the clock, decides, writes the run's files and prints. It sends its decisions to the
+others as a few numbers before each chunk (`from_first`). If a process fails, JAX's heartbeat ends the others; a
+scheduler can start all of them again.
 """
 
 import hashlib
@@ -17,22 +17,22 @@ import numpy as np
 from jax.experimental import multihost_utils
 
 HEARTBEAT_SECONDS = 30
-"""A process that is silent for as long counts as dead, and JAX ends the others."""
+"""After this long without a sign of a process, JAX ends the others."""
 JOIN_SECONDS = 300
-"""The longest that the first process waits for the others, and they for it."""
+"""The longest that processes wait for each other at the start."""
 SHARED_SECONDS = 60.0
 """The longest that a network disk may take to show what process 0 has written."""
 
 
 def join(coordinator: str | None, num_processes: int | None, process_id: int | None) -> None:
-    """Joins the other processes; called once, before anything else asks JAX for its devices.
+    """Joins the other processes; call it once, before anything else asks JAX for its devices.
 
-    What is None is asked of Slurm, Open MPI, Kubernetes or a TPU pod. Raises ValueError in one sentence if none of them
-    knows, or if not all processes came in time.
+    If all arguments are None, JAX finds them through Slurm, Open MPI, Kubernetes or a TPU pod. Raises ValueError if
+    there is none of these, or if not all processes started in time.
     """
     remedy = (
         "give all processes --coordinator HOST:PORT and --num-processes, and each its --process-id; or none of these "
-        "where Slurm, Open MPI, Kubernetes or a TPU pod started them"
+        "if Slurm, Open MPI, Kubernetes or a TPU pod started them"
     )
     is_address = coordinator is None or coordinator.rpartition(":")[2].isdecimal()
     if not is_address or len({value is None for value in (coordinator, num_processes, process_id)}) > 1:
@@ -53,16 +53,16 @@ def join(coordinator: str | None, num_processes: int | None, process_id: int | N
 
 
 def part() -> None:
-    """Leaves the other processes, once all call it; each may then end, or work on with its own devices.
+    """Leaves the other processes, once all call it; each may then end, or continue with its own devices.
 
-    So process 0 plays the final matches alone: JAX lets processes wait for each other's end for 5 minutes at most.
+    Process 0 then plays the final matches alone, because JAX lets ended processes wait for it for at most 5 minutes.
     """
     if count() > 1:
         jax.distributed.shutdown()
 
 
 def check_devices() -> None:
-    """Raises ValueError, in every process, unless all have as many devices."""
+    """Raises ValueError, in every process, unless all have the same number of devices."""
     counts = Counter(device.process_index for device in jax.devices())
     if len(set(counts.values())) > 1:
         fewest, most = min(counts.values()), max(counts.values())
@@ -75,12 +75,12 @@ def count() -> int:
 
 
 def is_first() -> bool:
-    """Whether this is process 0, which decides, writes and speaks; True where there is only one."""
+    """Whether this is process 0, which decides, writes and prints; True for a single process."""
     return jax.process_index() == 0
 
 
 def from_first(numbers: np.ndarray) -> np.ndarray:
-    """The numbers that process 0 gives, in each process; called by all, with arrays of one shape."""
+    """Process 0's `numbers`, in every process; all must call it, with arrays of the same shape."""
     return np.asarray(multihost_utils.broadcast_one_to_all(numbers)) if count() > 1 else numbers
 
 
@@ -95,7 +95,7 @@ def check_alike(name: str, text: str) -> None:
 
 
 def check_shared(file: Path) -> None:
-    """Waits until this process sees a file that process 0 has written; ValueError if its folder is another one."""
+    """Waits until this process sees a file that process 0 has written; ValueError if their disk is not shared."""
     if count() == 1:
         return
     multihost_utils.sync_global_devices("written")
@@ -109,11 +109,11 @@ def check_shared(file: Path) -> None:
 
 
 def local(tree: Any) -> Any:
-    """Arrays that lie whole on every device, as this process's first device has them; with one process as they are."""
+    """Replicated arrays as this process's first device holds them; with one process, as they are."""
     return jax.tree.map(lambda x: x.addressable_data(0), tree) if count() > 1 else tree
 
 
 def is_loss(error: BaseException) -> bool:
-    """Whether a program failed because another process is gone; there is no class of its own for that."""
+    """Whether a program failed because another process is gone, for which JAX has no exception class."""
     is_of_a_program = isinstance(error, RuntimeError | ValueError)  # JAX raises both
     return is_of_a_program and any(sign in str(error) for sign in ("Gloo", "NCCL", "UNAVAILABLE"))

@@ -1,8 +1,8 @@
-"""A trace of a few chunks, for Perfetto and XProf, and where their time went, scope by scope.
+"""A trace of a few chunks, for Perfetto and XProf, and their time by scope.
 
-Tracing begins once chunks learn, and ends before anything else runs. XLA names every operation by the scopes it was
-traced under (rollout, search, expand, backup, replay, update, and Flax's modules). A CPU's trace has only an
-operation's short name, so the text of the compiled program joins the two.
+Tracing begins when chunks learn, and ends before anything else runs. XLA's metadata has every operation's scopes
+(rollout, search, expand, backup, replay, update, and Flax's modules). A CPU's trace has only short names of operations,
+so the text of the compiled program is used to look up their scopes.
 """
 
 import gzip
@@ -18,25 +18,25 @@ from pathlib import Path
 import jax
 
 DIRECTORY = "profile"
-"""In a run's folder."""
+"""The subfolder of a run's folder."""
 MAX_CHUNKS = 3
 MAX_SECONDS = 2.0
-"""No further chunk is traced after so long: on a CPU, a second of trace is some 30 MB and takes 10 s to write."""
+"""After this long, no further chunk is traced: on a CPU, a second of trace is some 30 MB and takes 10 s to write."""
 SCOPES = ("rollout", "search", "descend", "expand", "backup", "replay", "update")
 NETWORK = "network"
-"""The one name for all modules of the network."""
+"""The scope that stands for all modules of the network."""
 _CONTAINERS = ("while", "conditional", "call")
 _NO_COMMAND_BUFFERS = "--xla_gpu_enable_command_buffer="
-"""XLA's flag for the kinds of operations that go into command buffers: none."""
+"""XLA's flag which says that no operations go into command buffers."""
 
 
 def disable_command_buffers() -> None:
-    """Has XLA launch a GPU's kernels one by one, unless XLA_FLAGS says otherwise; call it before JAX starts.
+    """Makes XLA launch a GPU's kernels one by one, unless XLA_FLAGS says otherwise; call it before JAX starts.
 
-    A trace cannot tell operations apart that are replayed from command buffers (CUDA graphs). Other devices ignore it.
+    A trace cannot distinguish operations in command buffers (CUDA graphs). The flag has no effect on other devices.
     """
     flags = os.environ.get("XLA_FLAGS", "").strip()
-    names_a_file = flags[:1] not in ("", "-")  # of flags, to which none can be added here
+    names_a_file = flags[:1] not in ("", "-")  # with flags, to which we cannot add one
     if _NO_COMMAND_BUFFERS not in flags and not names_a_file:
         os.environ["XLA_FLAGS"] = f"{flags} {_NO_COMMAND_BUFFERS}".strip()
 
@@ -56,12 +56,12 @@ class ChunkProfiler:
         self.stop()
 
     def warmed_up(self) -> None:
-        """Says that chunks are from now on what they will be: compiled, and learning."""
+        """Says that chunks are typical from now on: compiled, and learning."""
         self._is_warm = True
 
     @contextmanager
     def chunk(self) -> Iterator[None]:
-        """Around one chunk, its results awaited."""
+        """Surrounds one chunk, including the wait for its results."""
         if self._directory and self._is_warm and not self._num_traced:
             self._start(self._directory)
         if not self._is_tracing:
@@ -75,18 +75,18 @@ class ChunkProfiler:
 
     def _start(self, directory: Path) -> None:
         options = jax.profiler.ProfileOptions()
-        options.python_tracer_level = 0  # a chunk is one call, of which Python has nothing to tell
+        options.python_tracer_level = 0  # a chunk is one call from Python
         jax.profiler.start_trace(directory, create_perfetto_trace=True, profiler_options=options)
         self._is_tracing, self._deadline = True, time.perf_counter() + MAX_SECONDS
 
     def stop(self) -> None:
-        """Writes what was traced; no more will be."""
+        """Ends tracing for good, and writes the trace."""
         if self._is_tracing:
             self._is_tracing = False
             jax.profiler.stop_trace()
 
     def report(self, program_text: str) -> str:
-        """A report of what this session traced and where its time went; the table is also written to `scopes.md`."""
+        """Names this session's trace and its time by scope; the table is also written to `scopes.md`."""
         if not (self._directory and self._num_traced):
             return (
                 "nothing was profiled: the run ended before a whole chunk had learned and the matches were compiled; "
@@ -105,9 +105,9 @@ def seconds_by_scope(events: list[dict], program_text: str) -> dict[str, float]:
     """Seconds of a trace's operations by scope, largest first, summed over devices.
 
     Args:
-      events: of the Perfetto trace. Loops and branches are left out, because their bodies' operations are there too.
-      program_text: the compiled program. An operation without scopes in its metadata counts as outside all of them:
-        some of XLA's rewrites lose it, and what XLA adds itself (mostly copies) has none.
+      events: of the Perfetto trace. Loops and branches are skipped, because it also has the operations in them.
+      program_text: the compiled program. Operations without metadata have the empty scope: some of XLA's rewrites lose
+        it, and those that XLA adds (mostly copies) have none.
     """
     scopes, module = operation_scopes(program_text), program_text.split(maxsplit=2)[1].rstrip(",")
     seconds: Counter[str] = Counter()
@@ -120,21 +120,21 @@ def seconds_by_scope(events: list[dict], program_text: str) -> dict[str, float]:
 
 
 def operation_scopes(program_text: str) -> dict[str, str]:
-    """Every operation's scopes, as `rollout/search/expand/network`; the empty string outside all of them."""
+    """Every operation's scopes, such as `rollout/search/expand/network`; an empty string if it has none."""
     named = re.findall(r'^\s*(?:ROOT )?%?([\w.\-]+) = .*?op_name="([^"]*)"', program_text, re.MULTILINE)
     return {operation: _scope(name) for operation, name in named}
 
 
 def _scope(op_name: str) -> str:
     parts = re.split(r"[/()]", op_name)
-    found = dict.fromkeys(part for part in parts if part in SCOPES)  # each once: backward passes repeat them
-    if any(part.split(".")[0].endswith("Network") for part in parts):  # `networks.network.Network` and its heirs
+    found = dict.fromkeys(part for part in parts if part in SCOPES)  # once each, because backward passes repeat them
+    if any(part.split(".")[0].endswith("Network") for part in parts):  # `networks.network.Network` and its subclasses
         found[NETWORK] = None
     return "/".join(found)
 
 
 def scope_table(seconds: dict[str, float]) -> str:
-    """Markdown: each scope's seconds and share, and the share of the network's arithmetic in all."""
+    """A Markdown table of each scope's seconds and share, and of the network's in all scopes."""
     total = sum(seconds.values()) or 1.0
     lines = ["| scope | device seconds | share |", "|---|---|---|"]
     lines += [f"| {scope or 'other'} | {time:.3f} | {time / total:.1%} |" for scope, time in seconds.items()]

@@ -1,6 +1,6 @@
-"""The one program of a run: `jit(scan(train_iteration))` over a mesh, and the state that it takes and gives back.
+"""The compiled program of a run, `jit(scan(train_iteration))` over a mesh, and its state.
 
-A run that learns from stored games alone scans `learn_iteration` instead.
+A run that only learns from stored games scans `learn_iteration` instead.
 """
 
 from collections.abc import Callable
@@ -34,18 +34,18 @@ def init(algorithm: Algorithm, seed: Any) -> TrainState:
 
 
 def state_specs() -> TrainState:
-    """How a TrainState lies over the mesh: games and their buffer are split, all else is everywhere (a prefix tree)."""
+    """A TrainState's partition over the mesh, as a prefix tree: games and buffer are split, the rest is replicated."""
     everywhere, games = PartitionSpec(), PartitionSpec(AXIS)
     frames = PartitionSpec(None, AXIS)
-    buffer = ReplayState(frames, everywhere, everywhere, priority=frames)  # type: ignore  # counts for a None, too
+    buffer = ReplayState(frames, everywhere, everywhere, priority=frames)  # type: ignore  # also if it is None
     return TrainState(games, everywhere, buffer, everywhere, everywhere)  # type: ignore
 
 
 def make_init(algorithm: Algorithm, seed: int, mesh: Mesh) -> Any:
-    """`init` jitted so that every leaf is made where it will live.
+    """`init` under jit, which makes every leaf on its devices.
 
-    Its `eval_shape()` has the shapes, dtypes and shardings: what a checkpoint is restored onto and memory is planned
-    from; a call of the same object then does not trace again.
+    Its `eval_shape()` has the shapes, dtypes and shardings to restore a checkpoint and to plan memory; a later call of
+    the same object does not trace again.
     """
     return jax.jit(partial(init, algorithm, seed), out_shardings=placed(state_specs(), mesh))
 
@@ -56,17 +56,17 @@ def placed(specs: TrainState, mesh: Mesh) -> TrainState:
 
 
 def is_spec(node: Any) -> bool:
-    """Whether a node of a tree of partitions is one, and no branch."""
+    """Whether a node of a tree of partitions is a leaf."""
     return isinstance(node, PartitionSpec)
 
 
 def make_chunk(
     algorithm: Algorithm, mesh: Mesh, *, plays: bool = True
 ) -> Callable[[TrainState, Any], tuple[TrainState, Metrics]]:
-    """The one program: (state, progress [I]) -> the state after I iterations, and their metrics [I].
+    """The program of a chunk: (state, progress [I]) -> the state after I iterations, and their metrics [I].
 
-    `progress` is the share of the run's budget that is spent before each iteration. The state is donated. `plays` says
-    whether an iteration plays before it learns.
+    `progress` is the spent share of the run's budget before each iteration. The state is donated. `plays` says whether
+    an iteration plays before it learns.
     """
     specs, everywhere = state_specs(), PartitionSpec()
     chunk = shard_map(partial(iterate, algorithm, plays=plays), mesh, (specs, everywhere), (specs, everywhere))
@@ -76,7 +76,7 @@ def make_chunk(
 def iterate(
     algorithm: Algorithm, state: TrainState, progress: Array, *, plays: bool = True
 ) -> tuple[TrainState, Metrics]:
-    """An iteration for each entry of `progress`, of one device's share of the state; metrics are stacked."""
+    """One iteration for each entry of `progress`, on one device's share of the state; metrics are stacked."""
     return jax.lax.scan(partial(train_iteration if plays else learn_iteration, algorithm=algorithm), state, progress)
 
 

@@ -1,7 +1,7 @@
-"""A run under way: the state of its agents on the devices, the one program that advances them, and what is kept of it.
+"""A run in progress: its agents' state on the devices, the program that advances it, and the run's records.
 
 Usually there is one agent. Several that are trained as one program (`apps.study.together`) share the state, the clock
-and the checkpoints; each has metrics, a strength and a summary of its own.
+and the checkpoints; each has its own metrics, evaluations and summary.
 """
 
 import json
@@ -31,29 +31,29 @@ from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment, Params, TrainState
 
 RANDOM_GAMES, MOST_MOVES = 256, 3000
-"""Games of random play whose mean return stands beside self-play's, and where they are broken off."""
+"""The number of random games whose mean return is compared with self-play's, and their most moves."""
 
 
 class Diverged(ValueError):
-    """A loss is no longer finite; the text says where, and what to do."""
+    """A loss is no longer finite; the message says where, and what to do."""
 
 
 class Result(NamedTuple):
     """How a session ended."""
 
-    summary: dict[str, Any]  # what summary.json holds
-    interrupted: bool  # by Ctrl-C, SIGTERM or SIGHUP; then the final matches were not played
-    by_system: bool = False  # by one of the latter
+    summary: dict[str, Any]  # the content of summary.json
+    interrupted: bool  # by Ctrl-C, SIGTERM or SIGHUP, so there were no final matches
+    by_system: bool = False  # by SIGTERM or SIGHUP
 
 
 @runtime_checkable
 class Evaluator(Protocol):
-    """What judges an agent: while it trains and at its end, by matches (`apps.evaluation.progress.Versions`)."""
+    """Evaluates an agent by matches, during training and at its end (`apps.evaluation.progress.Versions`)."""
 
-    has_matches: bool  # whether there is anything to judge by
+    has_matches: bool  # whether it plays any
 
     def compilations(self) -> Sequence[Callable[[], None]]:
-        """Functions that compile its programs beside the training, those that are needed first to begin with."""
+        """Functions that compile its programs during the training, in the order in which they are needed."""
         ...
 
     def begin(self, params: Params) -> dict[str, float]:
@@ -61,15 +61,15 @@ class Evaluator(Protocol):
         ...
 
     def measure(self, params: Params, iteration: int) -> dict[str, float]:
-        """Judges the weights after an iteration, and keeps them; returns metrics `eval/...`."""
+        """Evaluates the weights after an iteration, and keeps them; returns metrics `eval/...`."""
         ...
 
     def conclude(self, params: Params, iteration: int) -> tuple[dict[str, Any], dict[str, float]]:
-        """Judges the weights in full: entries of the summary, among them `strength`, and metrics `eval/...`."""
+        """The final evaluation: entries of the summary, including `strength`, and metrics `eval/...`."""
         ...
 
     def ratings(self) -> dict[str, float]:
-        """Elo of every kept version, by its iteration."""
+        """The Elo of every kept version, by iteration."""
         ...
 
 
@@ -79,20 +79,20 @@ MakeEvaluator = Callable[[Config, Algorithm, Mesh, Path, Params, int], Evaluator
 
 @dataclass
 class Member:
-    """One agent in training: what it did so far, and where that is written."""
+    """One agent in training: its work so far, and where records of it go."""
 
     config: Config
     folder: Path
     totals: Totals
     evaluator: Evaluator
-    write: Callable[[Record], None]  # a record to the disk and to a user's functions
-    name: str = ""  # where there are several
+    write: Callable[[Record], None]  # gives a record to the disk and to a user's functions
+    name: str = ""  # if there are several
     failure: Diverged | None = None
 
 
 @dataclass
 class Run:
-    """All that a session's loop needs between two chunks."""
+    """Everything that the loop needs between two chunks."""
 
     members: Sequence[Member]
     program: Program
@@ -103,7 +103,7 @@ class Run:
     display: ProgressDisplay
     profiler: ChunkProfiler
     mesh: Mesh
-    planned: int  # bytes a device
+    planned: int  # bytes per device
     saved: bool = field(init=False)
 
     def __post_init__(self):
@@ -111,18 +111,18 @@ class Run:
 
     @property
     def config(self) -> Config:
-        """The config; that of the first of several agents."""
+        """The config, of the first agent if there are several."""
         return self.members[0].config
 
     @property
     def failure(self) -> Diverged | None:
-        """Why no agent is left to be trained; None while there is one."""
+        """Why no agent is left to train; None if there is one."""
         return self.members[0].failure if all(member.failure for member in self.members) else None
 
     def chunk(self, progress: np.ndarray, *, is_typical: bool) -> None:
-        """Runs the program once, and records what it brought to each agent.
+        """Runs the program once, and records each agent's metrics.
 
-        `is_typical` says that nothing is compiled beside it, so that a profile may begin.
+        `is_typical` says that nothing is being compiled at the same time, so that a profile may begin.
         """
         with self.profiler.chunk(), self.clock.measure("train"):
             self.state, metrics = self.program.advance(self.state, progress)
@@ -144,26 +144,26 @@ class Run:
             self._report(member, record)
 
     def is_over(self) -> bool:
-        """Whether a budget is spent: of several agents the first that spends its own ends the run."""
+        """Whether a budget is spent; of several agents, the first to spend its own ends the run."""
         return any(budget.spent(member.config, self.spent(member)) is not None for member in self.members)
 
     def spent(self, member: Member) -> Record:
-        """The work and the cost of an agent so far."""
+        """The work and the time of an agent so far."""
         return {"iteration": self.iteration} | member.totals.record | self.clock.record()
 
     def save(self) -> None:
-        """Saves the state; in the background, so that the next chunk need not wait."""
+        """Saves the state in the background, so that the next chunk need not wait."""
         self.checkpoints.save(self.iteration, self.state)
         self.saved = True
 
     def begin(self) -> None:
-        """Keeps the untrained agents, from which their Elo counts."""
+        """Keeps the untrained agents, whose Elo is 0."""
         for index, member in enumerate(self.members):
             if found := member.evaluator.begin(self.program.params(self.state, index)):
                 self._report(member, self.spent(member) | found)
 
     def evaluate(self) -> None:
-        """Measures how strong the agents have become, while they are trained."""
+        """Evaluates the agents during training."""
         self.profiler.stop()
         for index, member in enumerate(self.members):
             if member.failure:
@@ -185,9 +185,9 @@ class Run:
         return self.summarise(member, found)
 
     def summarise(self, member: Member, found: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Draws an agent's curves, and writes how it stands to `summary.json`; returns what that holds.
+        """Draws an agent's curves, and writes and returns its `summary.json`.
 
-        `found` is what the evaluator concluded with, without which the run is not finished.
+        `found` are the entries of the final evaluation; None: the run is not finished.
         """
         config, seconds = member.config, self.clock.seconds["train"]
         summary = {"iteration": self.iteration, "finished": found is not None, "strength": {}} | (found or {})
@@ -200,7 +200,7 @@ class Run:
         summary |= member.totals.summary(seconds) | {"seconds": split_time(self.clock, member.totals)}
         if read_records(member.folder):
             charts.plot_curves(member.folder)
-        # Last: it says that the run has ended, and then nothing may be missing.
+        # Written last, because it says that the run has ended, and then nothing may be missing.
         write_whole(member.folder / run_directory.SUMMARY, json.dumps(summary, indent=2))
         return summary
 
@@ -213,16 +213,16 @@ class Run:
 
 
 def not_finite(record: Record) -> str | None:
-    """The first metric of learning that is no finite number; the losses first, because they say which head it is."""
+    """The first metric of learning that is not finite; loss terms come first, because they name the head."""
     terms = [name for name in record if name.startswith("train/") and name.endswith("_loss")]
     names = (*terms, "train/loss", "train/gradient_norm", "train/parameter_norm")
     return next((name for name in names if not math.isfinite(record.get(name, 0.0))), None)
 
 
 def measure_random_return(environment: Environment, *runs: Totals) -> None:
-    """Measures the mean return of random play in a single-player game, once in a run that plays.
+    """Measures random play's mean return in a single-player game, once for each run with self-play.
 
-    Where random games do not end in time there is none.
+    There is none if random games do not end in time.
     """
     lacking = [totals for totals in runs if totals.plays and RANDOM_RETURN not in totals.record]
     if lacking and environment.num_players == 1:

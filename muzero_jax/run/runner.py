@@ -1,6 +1,6 @@
 """Trains a run from its config: compiles its program, finds where it starts, and loops until its budget is spent.
 
-Parameters depend on the clock only where the budget is in minutes, so a resumed run equals an unbroken one bit for bit.
+Unless the budget is in minutes, weights do not depend on the clock, so a resumed run equals an uninterrupted one.
 """
 
 import threading
@@ -42,8 +42,8 @@ class Planned(NamedTuple):
 
     config: Config
     folder: Path  # of its metrics, versions and summary
-    name: str = ""  # for a person, where there are several
-    shared: Shared | None = None  # where its state lies, if several share one
+    name: str = ""  # for people, if there are several
+    shared: Shared | None = None  # where its state is, if several agents share one
 
 
 def train(
@@ -56,21 +56,21 @@ def train(
     callbacks: Callbacks | None,
     make_evaluator: MakeEvaluator,
 ) -> list[Result | ValueError]:
-    """Trains agents with one program until their budget is spent or a signal asks for a stop; how each ended.
+    """Trains agents with one program until their budget is spent or a signal asks for a stop; returns how each ended.
 
-    Ctrl-C, SIGTERM and SIGHUP let the chunk end, and save. After that the latter two raise `interrupt.Stopped`.
+    A signal saves the run at the end of the chunk. In the final matches, all but Ctrl-C raise `interrupt.Stopped`.
 
     Args:
-      planned: usually one; the caller has opened their folders (`run_directory.opened`), in process 0.
-      compile_run: compiles the program; it is told whether the run is new.
-      folder: of the run's checkpoints.
-      say: called with each line that is meant for a person; if it is `print`, a terminal gets a live table.
-      callbacks: a user's functions, called with every record once it is written. What one raises ends the run like
-        Ctrl-C, and comes through when the run is saved.
-      make_evaluator: makes what judges an agent while it trains and at the end.
+      planned: usually one agent. In process 0, the caller has opened their folders (`run_directory.opened`).
+      compile_run: whether the run is new -> its compiled program.
+      folder: the parent of the run's checkpoints.
+      say: called with each line for the user; if it is `print`, a terminal shows a live table.
+      callbacks: a user's functions, called with every record after it is written. An exception in one ends the run like
+        Ctrl-C, and is raised after the run is saved.
+      make_evaluator: makes an agent's `Evaluator`.
 
-    Raises ValueError, in one sentence, for a budget that ended before the first update, a loss of all agents that is no
-    longer finite, a full disk, or a checkpoint of another configuration. The last good checkpoint is kept.
+    Raises ValueError if the budget ends before the first update, all agents diverge, the disk is full, or the
+    checkpoint is of another configuration. The last good checkpoint is kept.
     """
     callbacks = callbacks or Callbacks()
     with (
@@ -79,26 +79,26 @@ def train(
         ExitStack() as opened,
     ):
         start = time.perf_counter()
-        steps = checkpoint_steps(checkpoints.directory) if session.resume else []  # none if it ended before a save
+        steps = checkpoint_steps(checkpoints.directory) if session.resume else []  # none if the run ended before a save
         (newest,) = processes.from_first(np.array([steps[-1] if steps else -1])).tolist()
         is_new, iteration = newest < 0, max(newest, 0)
         if is_new and session.resume and run_directory.read_summary(folder):
             raise ValueError(f"{folder} has a summary but no checkpoint to continue from; --overwrite starts it again")
         algorithm, init, abstract, abstract_params, program, plan, flops_ = compile_run(is_new)
         state = init() if is_new else checkpoints.restore(newest, abstract)
-        del init  # and with it the program, if there was need of one: 20 MiB and more
+        del init  # and its compiled program, if any, of 20 MiB and more
         if processes.is_first():
             if session.overwrite and not session.resume:
-                if interrupt.requested:  # so the old run stays
+                if interrupt.requested:  # keep the old run
                     raise Stopped
                 run_directory.make_room(folder)
-            # Only now: flags that do not fit the checkpoint must not replace the config that it was made with.
+            # Only now, because flags that do not fit the checkpoint must not replace its config.
             for agent in planned:
                 keep(agent, say)
         processes.check_shared(planned[0].folder / configs.FILE)
         say(f"{'training' if is_new else f'continuing from iteration {iteration}'}; Ctrl-C saves and stops")
         records = [last_record(agent.folder, up_to_iteration=iteration) for agent in planned]
-        clock = Clock(max(records, key=lambda record: record.get("time/minutes", 0.0)))  # one may have ended early
+        clock = Clock(max(records, key=lambda record: record.get("time/minutes", 0.0)))  # an agent may have ended early
         clock.seconds["compile"] += time.perf_counter() - start
         totals = [Totals(agent.config, record, flops_) for agent, record in zip(planned, records, strict=True)]
         measure_random_return(algorithm.environment, *totals)
@@ -117,7 +117,7 @@ def train(
 def train_to_end(
     run: Run, session: Session, interrupt: Interrupt, callbacks: Callbacks, say: Say
 ) -> list[Result | ValueError]:
-    """Loops until the run or the session is over, and plays the final matches if it is the run."""
+    """Loops until the run or the session is over, and plays the final matches if the run is."""
     first, folder = run.members[0], run.members[0].folder
     tasks = first.evaluator.compilations() if processes.is_first() else []
     with in_background(tasks) as matches:
@@ -128,7 +128,7 @@ def train_to_end(
                 stop_requested=lambda: interrupt.requested or callbacks.error is not None,
                 save_minutes=session.checkpoint_minutes,
             )
-        run.checkpoints.wait()  # a summary says that there is a checkpoint
+        run.checkpoints.wait()  # before the summary, which says that there is a checkpoint
         processes.part()
         if not processes.is_first():
             return [Result({}, interrupted=False)]
@@ -149,7 +149,7 @@ def train_to_end(
 
 
 def keep(agent: Planned, say: Say) -> None:
-    """Makes an agent's folder a run's, and notes that its own Python files are this user's (`own.trust`)."""
+    """Writes the files that make an agent's folder a run's, and records its Python files as trusted (`own.trust`)."""
     config, folder = agent.config, agent.folder
     folder.mkdir(exist_ok=True)
     configs.save(config, folder)
@@ -158,7 +158,7 @@ def keep(agent: Planned, say: Say) -> None:
         run_directory.share(folder, agent.shared)
         agent.shared.folder.mkdir(exist_ok=True)
     file = config.algorithm.file
-    if file and file != configs.IN_PYTHON:  # to look at, and to tell runs apart; it is never run
+    if file and file != configs.IN_PYTHON:  # a copy to read, which never runs
         write_whole(folder / run_directory.ALGORITHM, Path(file).read_text(encoding="utf-8"))
     if problem := trust.note(config.own_files.values()):
         say(problem)
@@ -167,7 +167,7 @@ def keep(agent: Planned, say: Say) -> None:
 def open_outputs(
     agent: Planned, session: Session, iteration: int, callbacks: Callbacks
 ) -> AbstractContextManager[Callable[[Record], None]]:
-    """A function that writes an agent's record to the disk and tells a user's functions; in process 0 alone."""
+    """A function that gives an agent's record to the disk and to a user's functions; process 0 only."""
     if not processes.is_first():
         return nullcontext(lambda record: None)
     return open_metrics(
@@ -181,7 +181,7 @@ def open_outputs(
 
 @contextmanager
 def in_background(tasks: Sequence[Callable[[], None]]) -> Iterator[Future]:
-    """Calls tasks one after another in a thread; leaving waits for the task under way and drops the others."""
+    """Calls tasks one after another in a thread; on leaving, waits for the current task and skips the others."""
     leaving = threading.Event()
 
     def call_all() -> None:

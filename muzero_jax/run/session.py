@@ -1,7 +1,7 @@
-"""The options of one call of `train.py` that are not the run's: its folder, whether to resume, and the devices.
+"""The options of one call of `train.py` that are not part of the run's config: its folder, `--resume`, devices, ...
 
-Most of it does not change what is learned; the number of devices changes the random numbers, `--autotune` the sizes.
-None of it is stored. An interrupted session prints the flags with which the next one goes on.
+Most do not change what is learned; the number of devices changes the random numbers, `--autotune` the sizes. They are
+not stored. An interrupted session prints the flags with which the next one continues.
 """
 
 import shlex
@@ -73,8 +73,8 @@ class Session:
     profile: Annotated[bool, Fact(single=True, early=True)] = False
     """trace a few chunks, once learning has begun, into run_dir/profile; docs/benchmark.md says how to read it"""
     cuda_graphs: Annotated[bool, Repeated] = True
-    """on an NVIDIA GPU, run each chunk as one CUDA graph, where CUDA 12.9 and jaxlib 0.8.3 or newer are installed; a
-    --profile runs without, because it could not look inside (docs/accelerators.md)"""
+    """on an NVIDIA GPU, run each chunk as one CUDA graph, if CUDA 12.9 and jaxlib 0.8.3 or newer are installed. It
+    is off with --profile, which cannot look inside a graph (docs/accelerators.md)"""
     compilation_cache: Annotated[bool, Repeated] = True
     """keep compiled programs in the user's cache folder, so that the next start takes seconds"""
     trust_code: bool = False
@@ -84,7 +84,7 @@ class Session:
 
 
 def validate(session: Session) -> Session:
-    """The session itself if it can be held; else ValueError in one sentence that names the flag to change."""
+    """Returns the session if its options are valid together; else ValueError, which names the flag to change."""
     check_fields(session)
     if session.distributed and session.run_dir is None:
         raise ValueError("--distributed needs --run-dir, a folder that all processes see")
@@ -95,7 +95,7 @@ def validate(session: Session) -> Session:
     if session.together and (session.profile or session.wandb):
         raise ValueError("--profile and --wandb are for one run; leave them out with --together")
     if session.config and session.resume and not session.resume_if_any:
-        raise ValueError("--config is for a new run; --resume continues with the settings of its own, so leave one out")
+        raise ValueError("--config is for a new run, and --resume continues with the old settings; leave one out")
     if (session.resume or session.resume_if_any) and session.overwrite:
         raise ValueError("--overwrite begins again and --resume continues; give one of them")
     if session.autotune and session.resume:
@@ -104,7 +104,7 @@ def validate(session: Session) -> Session:
 
 
 def flags_to_resume(session: Session) -> str:
-    """The flags with which the next session goes on as this one did; defaults are left out."""
+    """The flags with which the next session continues like this one; defaults are left out."""
     values = {name: getattr(session, name) for name in names(Session, "repeated")}
     changed = (typed(name, value) for name, value in values.items() if value != getattr(Session(), name))
     return shlex.join(["--resume", *(word for words in changed for word in words)])

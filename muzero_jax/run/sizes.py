@@ -1,8 +1,8 @@
 """One learner for several boards: `train.py --env hex --board-sizes 5 7 9 11`.
 
-Each size has its games, its replay buffer and a compiled program of its own; the chunks take turns, and all share the
-weights and the optimiser. So the small boards stay sharp while the large ones are learned. In the state of such a run
-`actor` and `replay` are dicts by size, of which one turn sees its own entry.
+Each size has its own games, replay buffer and compiled program. The chunks of the sizes alternate and share the weights
+and the optimiser, so that the agent does not forget small boards while it learns large ones. In the state of such a
+run, `actor` and `replay` are dicts by size; a chunk sees its own entry.
 """
 
 from collections.abc import Callable
@@ -26,9 +26,9 @@ from muzero_jax.types import Metrics, TrainState
 
 
 def of_board(config: Config, size: int) -> Config:
-    """The config of one board of a run: as many random moves in a game, and returns no longer than its games.
+    """The config for one board size of a run: the same number of random moves per game, and `td_steps` up to its cells.
 
-    A board that is larger than the run's own `board_size` keeps that one's returns.
+    Boards larger than the run's own `board_size` keep its `td_steps`.
     """
     cells, of_config = size**2, (config.board_size or size) ** 2
     exploration = min(1.0, config.self_play.exploration * of_config / cells)
@@ -41,28 +41,28 @@ def of_board(config: Config, size: int) -> Config:
 
 
 def name(size: int) -> str:
-    """A board's key in the state, and at the end of its opening-value accuracy."""
+    """A board's key in the state, and the end of the name of its opening-value accuracy."""
     return f"{size}x{size}"
 
 
 def turn(config: Config, iteration: int) -> int:
-    """The board of the chunk that begins with this iteration; a size that is named twice has twice as many turns."""
+    """The board size of the chunk that begins with this iteration; a size given twice has twice as many chunks."""
     return config.board_sizes[iteration // config.iterations_per_chunk % len(config.board_sizes)]
 
 
 def own_state(state: TrainState, size: int) -> TrainState:
-    """What one board's program takes of the state."""
+    """The part of the state that one board's program takes."""
     return state._replace(actor=state.actor[name(size)], replay=state.replay[name(size)])  # type: ignore[index]
 
 
 def with_own(state: TrainState, size: int, own: TrainState) -> TrainState:
-    """The state after a turn of one board."""
+    """The state after a chunk of one board."""
     actor, replay = state.actor | {name(size): own.actor}, state.replay | {name(size): own.replay}  # type: ignore
     return own._replace(actor=actor, replay=replay)
 
 
 def make_init(own: dict[int, Algorithm], seed: int, mesh: Mesh) -> Any:
-    """`program.make_init` for all boards; the weights are those of the first, which fit every board."""
+    """`program.make_init` for all boards; the weights are the first board's, which fit every board."""
 
     def init() -> TrainState:
         states = {size: program.init(algorithm, seed) for size, algorithm in own.items()}
@@ -77,7 +77,7 @@ def make_init(own: dict[int, Algorithm], seed: int, mesh: Mesh) -> Any:
 def compile_sizes(
     config: Config, algorithm: Algorithm, mesh: Mesh, session: Session, say: Callable[[str], None]
 ) -> Compiled:
-    """`compiled.compile_agent` for a run of several boards; `algorithm` is that of its own `board_size`."""
+    """`compiled.compile_agent` for a run of several boards; `algorithm` is that of the config's `board_size`."""
     others = {size: algorithms.make(of_board(config, size)) for size in config.boards if size != config.board_size}
     own = {size: others.get(size, algorithm) for size in config.boards}
     init, progress = make_init(own, config.seed, mesh), program.abstract_progress(config.iterations_per_chunk)
@@ -90,7 +90,7 @@ def compile_sizes(
         found, _ = compile_planned(traced[size], states[size], mesh, session, lambda line: say(f"{name(size)}: {line}"))
         return found
 
-    # On a GPU one program takes about a minute of one core. XLA's compiler for CPUs uses all cores by itself.
+    # A program for a GPU takes about a minute of one core. XLA's compiler for CPUs uses all cores by itself.
     is_cpu = mesh.devices.flat[0].platform == "cpu"
     with ThreadPoolExecutor(1 if is_cpu else len(own)) as pool:
         programs = dict(zip(own, pool.map(compile_size, own), strict=True))

@@ -1,10 +1,10 @@
-"""A trained agent as one file: the weights as safetensors, its config and the version of this format in the metadata.
+"""A trained agent as one file: the weights as safetensors, its config and the format's version in the metadata.
 
-    agent:hex_5x5             one of those that come with the package, in muzero_jax/agents
-    agent:some/x.safetensors  a file of the user's
+    agent:hex_5x5             an included agent, in muzero_jax/agents
+    agent:some/x.safetensors  a file of the user
 
-Reading runs no code, as a pickle's would. A game or a network of one's own is kept by its file's name and looked for
-beside the agent's file, where it runs only if the user trusts it (`own.trust`).
+Unlike a pickle, the file runs no code when it is read. It only names the Python files of the user's own game, network
+or algorithm, which are looked for next to it and run only if the user trusts them (`own.trust`).
 """
 
 from dataclasses import replace
@@ -27,7 +27,7 @@ from muzero_jax.types import Params
 
 PREFIX, SUFFIX = configs.AGENT_PREFIX, ".safetensors"
 SHIPPED = Path(__file__).parent.parent / "agents"
-"""Where the agents lie that come with the package."""
+"""The folder of the included agents."""
 FORMAT, FORMAT_VERSION = "muzero_jax agent", 1
 
 
@@ -36,11 +36,11 @@ class Stored(NamedTuple):
 
     file: Path
     config: Config
-    iteration: int  # of training, after which it was saved
-    arrays: dict[str, np.ndarray]  # by their place among the params
+    iteration: int  # of training, after which the agent was saved
+    arrays: dict[str, np.ndarray]  # by their path in the params
 
     def params(self, abstract: Params) -> Params:
-        """The weights, as the network's `abstract` params name them; ValueError if it needs others."""
+        """The weights in the structure of the network's `abstract` params; ValueError if these are others."""
         leaves, structure = jax.tree_util.tree_flatten_with_path(abstract)
         wanted = {jax.tree_util.keystr(path): leaf for path, leaf in leaves}
         if found := shapes.difference(shapes.describe(self.arrays), shapes.describe(wanted)):
@@ -52,7 +52,7 @@ class Stored(NamedTuple):
 
 
 def find(name: str) -> Path | None:
-    """The file that a player's name means, whether or not there is one; None if it means no file of an agent."""
+    """The path of the agent's file that a player's name stands for, existing or not; None for other players."""
     rest = name.removeprefix(PREFIX)
     if rest.endswith(SUFFIX):
         return from_home(rest)
@@ -60,12 +60,12 @@ def find(name: str) -> Path | None:
 
 
 def shipped() -> list[str]:
-    """The names of the agents that come with the package."""
+    """The names of the included agents."""
     return sorted(path.stem for path in SHIPPED.glob(f"*{SUFFIX}"))
 
 
 def save(file: str | Path, config: Config, params: Params, *, iteration: int, card: str = "") -> None:
-    """Writes an agent; `card` is the name of the text beside the file that says how strong it is.
+    """Writes an agent; `card` is the name of the text file next to it that describes its strength.
 
     Raises ValueError if the file cannot be written.
     """
@@ -84,17 +84,17 @@ def save(file: str | Path, config: Config, params: Params, *, iteration: int, ca
 
 
 def read(file: Path, trust_in: Trust = OWN_FILES_ALONE) -> Stored:
-    """Reads an agent, to build it.
+    """Reads an agent in order to build it.
 
-    Raises ValueError, in one sentence, if there is none, if the file holds no agent that this version can read, or if
-    it names a Python file that must not run (`own.trust`).
+    Raises ValueError if there is no such file, if this version cannot read it, or if it names a Python file that must
+    not run (`own.trust`).
     """
     check_exists(file)
     try:
         with safetensors.safe_open(file, framework="numpy") as opened:
             metadata = opened.metadata() or {}
             arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118  # it is no dict
-    except Exception as error:  # whatever NumPy raises for a dtype or a shape that it lacks comes through safetensors
+    except Exception as error:  # also what NumPy raises for an unknown dtype or an impossible shape
         raise ValueError(f"{file} is damaged, or no safetensors file ({shown(error)}); fetch it again") from error
     if metadata.get("format") != FORMAT or metadata.get("format_version") != str(FORMAT_VERSION):
         raise ValueError(f"{file} holds no agent of this version of muzero_jax; export it again, or update muzero_jax")
@@ -109,7 +109,7 @@ def read(file: Path, trust_in: Trust = OWN_FILES_ALONE) -> Stored:
 
 
 def check_exists(file: Path) -> None:
-    """Raises ValueError, which lists the agents that there are, unless there is such a file."""
+    """Raises ValueError, which lists the included agents, if there is no such file."""
     if not file.is_file():
         what = f"agent {file.stem!r}" if file.parent == SHIPPED else f"file {file}"
         known = ", ".join(shipped()) or "none"
@@ -117,10 +117,10 @@ def check_exists(file: Path) -> None:
 
 
 def _without_folders(config: Config) -> Config:
-    """The config with the user's files by their names alone: their folders are of this machine."""
+    """The config with only the names of the user's files, because their folders are those of this machine."""
     return replace(configs.with_files(config, lambda path: Path(path).name), offline=None, init_from=None)
 
 
 def _within(config: Config, folder: Path) -> Config:
-    """The config with the user's files looked for in a folder."""
+    """The config with the user's files in `folder`."""
     return configs.with_files(config, lambda name: str((folder / Path(name).name).absolute()))

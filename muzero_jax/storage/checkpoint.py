@@ -1,12 +1,12 @@
-"""Checkpoints of a whole run: Orbax keeps the newest few, written while training goes on, whole or absent.
+"""Checkpoints of a whole run: Orbax writes them during training, each whole or absent, and keeps the newest few.
 
 Orbax's `training.Checkpointer` is its `CheckpointManager` with the handlers and options of the v1 API. A save goes to
-`N.orbax-checkpoint-tmp` and is renamed at its end, so a folder whose name is a number was whole, whenever the run was
-killed. What happens to it later is seen only if it cannot be read.
+`N.orbax-checkpoint-tmp`, which is renamed at the end, so a folder whose name is a number was complete whenever the run
+was killed. Later damage is noticed only if the checkpoint cannot be read.
 
-TensorStore, in whose format Orbax writes, reads them: Orbax counts operations in each process, and once one process
-alone has read or saved something, the next save of all waits for ever. So versions, which one process keeps, are
-TensorStore's alone.
+They are read with TensorStore, in whose format Orbax writes, because Orbax counts operations in each process: after one
+process alone has read or saved something, the next save of all would wait for ever. So versions, which one process
+keeps, are also written with TensorStore.
 """
 
 import logging
@@ -27,15 +27,15 @@ from muzero_jax.own.faults import shown
 from muzero_jax.storage import shapes
 from muzero_jax.types import Params, ReplayState, TrainState
 
-# What Orbax logs of a failure, tracebacks of its threads among them, is an exception here as well.
+# Orbax logs failures, with tracebacks of its threads, that are also raised here.
 logging.getLogger("absl").addFilter(lambda record: "orbax" not in record.pathname)
 
 
 class Checkpointer:
     """Keeps the newest `keep` checkpoints of a run in `directory`, one folder for each step, named by its number.
 
-    Open it with `with`: leaving the block waits for the last save. The folder is made by the first save. Where several
-    processes train together, each makes one, and all save and restore the same steps: each writes its own part.
+    Use it in a `with` statement, whose end waits for the last save. The first save makes the folder. Several
+    processes that train together all make a `Checkpointer` and save and restore the same steps, each its own part.
     """
 
     def __init__(self, directory: str | Path, *, keep: int = 3):
@@ -46,36 +46,36 @@ class Checkpointer:
         return self
 
     def __exit__(self, error_type: type[BaseException] | None, *_: object) -> None:
-        # What the block raised is the first cause; a failed save must not hide it.
+        # A failed save must not hide the block's exception, which is the first cause.
         with suppress(Exception) if error_type else nullcontext():
             self.wait()
         if "_manager" in vars(self):
-            with suppress(Exception):  # the failure of a save again, which `wait` has raised
+            with suppress(Exception):  # a save's failure, which `wait` has already raised
                 self._manager.close()
 
     @cached_property
     def _manager(self) -> ocp.training.Checkpointer:
         context, newest = ocp.Context(), ocp.training.preservation_policies.LatestN(self.keep)
-        # Else Orbax has each device write a part of what all hold, with a program a shape and device to cut it.
+        # Else each device writes a part of replicated arrays, and Orbax compiles a program per shape and device for it.
         context.array.saving.use_replica_parallel = False
-        # Else its threads wait 20 minutes for a folder that could not be made, if a full disk has no room for one.
+        # Else, on a full disk, its threads wait 20 minutes for a folder that cannot be made.
         context.asynchronous.create_directories_asynchronously = False
         return ocp.training.Checkpointer(
             self.directory, context=context, preservation_policy=newest, cleanup_tmp_directories=True
         )
 
     def save(self, step: int, state: TrainState) -> None:
-        """Saves `state` as `step`, in the background: returns as soon as the arrays may be donated.
+        """Saves `state` as `step` in the background; returns as soon as the arrays may be donated.
 
-        Waits for the save before it, if that still runs: no save is ever skipped. Raises `ValueError` if the disk is
-        full; a failure in the background is raised by the next `save`, by `wait` or when the block ends.
+        It waits for the save before it, so that none is skipped. Raises `ValueError` if the disk is full; a failure in
+        the background is raised by the next `save`, by `wait` or at the end of the `with` block.
         """
         self.wait()
         with _writing(self.directory):
             self._saving = self._manager.save_checkpointables_async(step, _parts(state), force=True, overwrite=True)
 
     def wait(self) -> None:
-        """Returns once everything saved lies on the disk; raises `ValueError` if the disk is full."""
+        """Waits until the last save is on the disk; raises `ValueError` if the disk is full."""
         saving, self._saving = self._saving, None
         if saving is not None:
             with _writing(self.directory):
@@ -84,11 +84,11 @@ class Checkpointer:
     def restore(self, step: int, abstract_state: TrainState) -> TrainState:
         """The state that was saved as `step`.
 
-        Raises `ValueError` if the checkpoint cannot be read, or if the shapes are another configuration's.
+        Raises `ValueError` if the checkpoint cannot be read, or if its shapes are those of another configuration.
 
         Args:
-          abstract_state: `jax.ShapeDtypeStruct`s with the shardings to restore onto (default: the first device). The
-            run may have been saved from any number of devices.
+          abstract_state: `jax.ShapeDtypeStruct`s with the shardings to restore to (default: the first device), on any
+            number of devices.
         """
         folder, parts = self.directory / str(step), _parts(abstract_state)
         params = _read(folder, "params", parts["params"])
@@ -102,9 +102,9 @@ def checkpoint_steps(directory: str | Path) -> list[int]:
 
 
 def save_params(directory: str | Path, step: int, params: Params) -> None:
-    """Saves weights alone, for `restore_params`: a version to play against, not one to resume from.
+    """Saves only the weights, for `restore_params`: a version to play against, but not to resume from.
 
-    Returns once they lie on the disk; raises `ValueError` if that is full.
+    Returns when they are on the disk; raises `ValueError` if the disk is full.
     """
     folder = Path(directory).absolute() / str(step)
     saving = folder.with_name(f"{step}.saving")
@@ -122,8 +122,8 @@ def save_params(directory: str | Path, step: int, params: Params) -> None:
 def restore_params(directory: str | Path, abstract_params: Params, *, step: int | None = None) -> tuple[int, Params]:
     """Restores only the weights, from the newest checkpoint or from `step`: (step, params).
 
-    The replay buffer stays on the disk. Leaves of `abstract_params` without a sharding are put on the first device.
-    Raises `ValueError` if there is no such checkpoint, if it cannot be read, or if the shapes are another network's.
+    The replay buffer is not read. Leaves of `abstract_params` without a sharding are put on the first device. Raises
+    `ValueError` if there is no such checkpoint, if it cannot be read, or if its shapes are those of another network.
     """
     folder = _find(directory, step)
     return int(folder.name), _read(folder, "params", abstract_params)
@@ -141,8 +141,8 @@ def describe_replay(directory: str | Path) -> dict[str, str]:
 def restore_replay(directory: str | Path, abstract_replay: ReplayState) -> tuple[int, ReplayState]:
     """Restores only the replay buffer, from the newest checkpoint: (step, buffer).
 
-    Reads nothing else, so the run may have trained another network. What the buffer holds beyond `abstract_replay`
-    stays on the disk. Raises `ValueError` if there is no checkpoint, if it cannot be read, or for other shapes.
+    It reads nothing else, so the run may have trained another network. Arrays that `abstract_replay` lacks are not
+    read. Raises `ValueError` if there is no checkpoint, if it cannot be read, or if the shapes differ.
     """
     folder = _find(directory)
     return int(folder.name), _read(folder, "state", {"replay": abstract_replay}, partial=True)["replay"]
@@ -169,7 +169,7 @@ def _store_spec(folder: Path) -> dict[str, Any]:
 
 def _array_spec(folder: Path, name: str) -> dict[str, Any]:
     store = _store_spec(folder) | {"path": f"{name}/"}
-    # Else zeros are neither written nor missed.
+    # Else zeros are not written, and missing data are read as zeros.
     zeros = {"store_data_equal_to_fill_value": True, "fill_missing_data_reads": False}
     return {"driver": "zarr3", "kvstore": store} | zeros
 
@@ -186,9 +186,9 @@ def _open(folder: Path, part: str) -> dict[str, ts.TensorStore]:
 
 
 def _read(folder: Path, part: str, abstract: Any, *, partial: bool = False) -> Any:
-    """Reads a part of a checkpoint onto the shardings of `abstract`, if the shapes are the saved ones.
+    """Reads a part of a checkpoint to the shardings of `abstract`; ValueError if the shapes differ.
 
-    `partial` leaves out what was saved beyond `abstract`.
+    `partial` skips saved arrays that are not in `abstract`.
     """
     stores, wanted = _open(folder, part), shapes.named(abstract)
     saved = {name: store for name, store in stores.items() if name in wanted or not partial}
@@ -204,7 +204,7 @@ def _read(folder: Path, part: str, abstract: Any, *, partial: bool = False) -> A
 
 
 def _read_array(store: ts.TensorStore, leaf: jax.ShapeDtypeStruct) -> jax.Array:
-    """One array, of which each device reads its part; random keys lie on the disk as their words."""
+    """One array, of which each device reads its part; random keys are saved as their words."""
     sharding = leaf.sharding or SingleDeviceSharding(jax.local_devices()[0])
     words = jax.make_array_from_callback(store.shape, sharding, lambda index: store[index].read().result())
     is_key = jax.numpy.issubdtype(leaf.dtype, jax.dtypes.prng_key)
@@ -213,7 +213,7 @@ def _read_array(store: ts.TensorStore, leaf: jax.ShapeDtypeStruct) -> jax.Array:
 
 @contextmanager
 def _reading(folder: Path) -> Iterator[None]:
-    """Makes any failure to read a checkpoint one sentence; Orbax's parsers raise all kinds."""
+    """Turns any failure to read a checkpoint into a ValueError, because parsers raise all kinds."""
     try:
         yield
     except Exception as error:
@@ -224,7 +224,7 @@ def _reading(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def _writing(directory: Path) -> Iterator[None]:
-    """Makes a full disk one sentence."""
+    """Turns the error of a full disk into a ValueError."""
     try:
         yield
     except Exception as error:

@@ -1,7 +1,7 @@
-"""Every choice of a run, as nested frozen dataclasses: hashable, written to `config.json` and read back.
+"""All settings of a run, as nested frozen dataclasses that are hashable and saved in `config.json`.
 
-Each field is a flag `--group.field` of `experiments/train.py`: its range is in the annotation, its help below. What
-belongs to one call of that command alone is a field of `run.session.Session`. No algorithm ever sees a config.
+Each field is a flag `--group.field` of `experiments/train.py`: its range is in the annotation, its help below. Options
+of a single call of that command are fields of `run.session.Session`.
 """
 
 import copy
@@ -40,11 +40,11 @@ class Config:
     board_size: Annotated[int | None, Fixed] = None
     """only for Hex: 2 to 19; default: the largest board that this machine learns in one session"""
     board_sizes: Annotated[tuple[BoardSize, ...], Fixed._replace(common=False)] = ()
-    """only for Hex: several boards in one run, whose chunks take turns; a size that is named twice has twice as many.
-    Opponents are met on board_size, by default the largest (docs/larger-boards.md)"""
+    """only for Hex: several boards in one run, in alternating chunks; a size that is given twice gets twice as many.
+    Matches are played on board_size, by default the largest of them (docs/larger-boards.md)"""
     minutes: Annotated[PositiveFloat | None, Budget] = 5.0
-    """budget: minutes of training, including the evaluations on the way; compiling and the final matches come on top.
-    The default applies only if no other budget is given"""
+    """budget: minutes of training, including evaluations during it, but not compiling and the final matches. The
+    default applies only if no other budget is given"""
     frames: Annotated[PositiveInt | None, Budget] = None
     """budget: moves of self-play, in all games together"""
     updates: Annotated[PositiveInt | None, Budget] = None
@@ -52,20 +52,20 @@ class Config:
     max_iterations: Annotated[PositiveInt | None, Fact(budget=True)] = None
     """budget: iterations"""
     offline: Annotated[Name | None, Fixed] = None
-    """learn only from stored games: those of a run (its folder), or of a file or folder of games (docs/offline.md)"""
+    """learn only from stored games: the folder of a run, or a file or folder of games (docs/offline.md)"""
     init_from: Annotated[Name | None, Fixed] = None
-    """begin with the weights and the network of another run (its folder, or one of its versions) or of an agent
+    """begin with the network and weights of another run (its folder, or one of its versions) or of an agent
     (agent:NAME); everything else is new (docs/resume.md)"""
     model: Annotated[Literal["learned", "learned_outcomes", "rules", "learned_legality"], Fixed] = "learned"
-    """the model that the search uses. learned: MuZero, and Stochastic MuZero if the game has chance; learned_outcomes:
+    """the model that the search uses. learned: MuZero, or Stochastic MuZero if the game has chance; learned_outcomes:
     the same with known chance outcomes; learned_legality: MuZero that also predicts the legal moves, without codes of
     chance; rules: AlphaZero, which uses the ground-truth model, the rules of the game. With rules, options of the
-    dynamics have no effect, and the search knows what a game hides from its player"""
+    dynamics have no effect, and the search sees what a game hides from its player"""
     seed: Annotated[Seed, Fact(fixed=True, own=True, common=True)] = 0
-    """seed of all random numbers, 0 to 2^32 - 1; a resumed run keeps its own"""
+    """seed of all random numbers, 0 to 2^32 - 1; a resumed run keeps its seed"""
     iterations_per_chunk: PositiveInt = 2
-    """iterations in one compiled call (a chunk); between chunks progress is shown and Ctrl-C takes effect. On several
-    CPU devices XLA's memory grows with it"""
+    """iterations in one compiled call (a chunk); between chunks, progress is shown and Ctrl-C takes effect. On several
+    CPU devices, more iterations need more memory"""
     network: NetworkConfig = field(default_factory=NetworkConfig)
     algorithm: AlgorithmConfig = field(default_factory=AlgorithmConfig)
     search: SearchConfig = field(default_factory=SearchConfig)
@@ -77,28 +77,28 @@ class Config:
 
     @property
     def env_name(self) -> str:
-        """The game's name, for people and folders; of a file the stem."""
+        """The game's name, for people and folders; if it is a file, the file's stem."""
         return Path(self.env).stem if python_file.is_path(self.env) else self.env
 
     @property
     def window_length(self) -> int:
-        """L = K + n + 1, the frames that a window needs."""
+        """L = K + n + 1, the frames of a window (n is `td_steps`)."""
         return self.unroll_steps + self.targets.td_steps + 1
 
     @property
     def unroll_steps(self) -> int:
-        """K, the steps of dynamics that are learned; with the ground-truth model there are none."""
+        """K, the unrolled steps of the dynamics; 0 with the ground-truth model."""
         return 0 if self.model == "rules" else self.targets.unroll_steps
 
     @property
     def simulations_per_move(self) -> float:
-        """Simulations that a move of self-play gets, in the mean."""
+        """The mean number of simulations for a move of self-play."""
         full, share = self.search.num_simulations, self.self_play.full_search_share
         return share * full + (1.0 - share) * self.self_play.cheap_simulations
 
     @property
     def reanalyze_fraction(self) -> float:
-        """Share of each batch that is searched again; offline all of it (Schrittwieser et al. 2021, section 3)."""
+        """Share of each batch that is searched again; offline by default all (Schrittwieser et al. 2021, section 3)."""
         share = self.replay.reanalyze_fraction
         return float(self.offline is not None) if share is None else share
 
@@ -109,25 +109,25 @@ class Config:
 
     @property
     def iterations_to_learn(self) -> int:
-        """The iteration that makes the first update, counted from 1; of several boards, about when all learn."""
+        """The iteration with the first update, counted from 1; with several boards, about when all of them learn."""
         chunks = -(-self.frames_to_learn // self.self_play.rollout_length)
         return 1 if self.offline else chunks * max(1, len(self.boards))
 
     @property
     def boards(self) -> list[int]:
-        """The sizes of all boards of the run, each once, the smallest first; empty for a game of one size."""
+        """The distinct sizes of all boards of the run, ascending; empty for a game of one size."""
         return sorted({size for size in (*self.board_sizes, self.board_size) if size})
 
     @property
     def shared_sizes(self) -> tuple[int, int]:
-        """The sizes that devices share evenly: games, and windows of a batch."""
+        """The sizes that devices must share evenly: games, and windows of a batch."""
         return self.self_play.num_envs, self.optimiser.batch_size
 
     @property
     def own_files(self) -> dict[str, str]:
         """The Python files of the user's own game, network and algorithm, by the dotted names of their fields.
 
-        They run when the config is built.
+        They run when a game, network or algorithm is built from the config.
         """
         files = {"env": self.env if python_file.is_path(self.env) else None, "network.file": self.network.file}
         files["algorithm.file"] = None if self.algorithm.file == IN_PYTHON else self.algorithm.file
@@ -135,40 +135,40 @@ class Config:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """The other runs or files that a new run reads, for games or weights; a resumed run needs none of it."""
+        """The other runs or files from which a new run reads games or weights; a resumed run does not need them."""
         return tuple(source for source in (self.offline, self.init_from) if source)
 
 
 FILE = "config.json"
-"""In a run's folder; its presence says that the folder holds a run."""
+"""The file whose presence makes a folder a run's."""
 IN_PYTHON = "in Python"
-"""`AlgorithmConfig.file` of a run whose algorithm a program gave, so that nobody builds another in silence."""
+"""`AlgorithmConfig.file` of a run whose algorithm was a Python record, so that no other is built silently."""
 AGENT_PREFIX = "agent:"
-"""Before the name of a trained agent, where a run's folder may stand too."""
+"""The prefix that distinguishes an agent's name from a run's folder."""
 
 
 def absolute_env(env: str) -> str:
-    """`Config.env` as a run keeps it: the path of a file from the root, so that the run works from any folder."""
+    """`Config.env` as a run saves it: a file's path is absolute, so that the run works from any folder."""
     return absolute(env) if python_file.is_path(env) else env
 
 
 def absolute(path: str) -> str:
-    """A path from the root; ~ is the user's home."""
+    """The absolute path; ~ is the user's home."""
     return str(from_home(path).resolve())
 
 
 def absolute_source(source: str) -> str:
-    """`Config.init_from` as a run keeps it: the path of a run from the root, or the name of an agent."""
+    """`Config.init_from` as a run saves it: the absolute path of a run, or the name of an agent."""
     return source if source.startswith(AGENT_PREFIX) else absolute(source)
 
 
 def with_files(config: Config, place: Callable[[str], str]) -> Config:
-    """The config with the path of each of its own files changed by `place`."""
+    """The config with `place` applied to the path of each of the user's own files."""
     return with_values(config, {name: place(file) for name, file in config.own_files.items()})
 
 
 def with_absolute_paths(config: Config) -> Config:
-    """The config with every path from the root, so that the run finds its files from any folder; agents keep names."""
+    """The config with absolute paths, so that the run finds its files from any folder; agents keep their names."""
     return dataclasses.replace(
         with_files(config, absolute),
         offline=config.offline and absolute(config.offline),
@@ -177,18 +177,18 @@ def with_absolute_paths(config: Config) -> Config:
 
 
 def with_record(config: Config) -> Config:
-    """The config of a run whose algorithm a program gave as a record, so that nobody builds another in silence."""
+    """The config of a run whose algorithm is a Python record, marked so that no other is built silently."""
     return dataclasses.replace(config, algorithm=AlgorithmConfig(file=IN_PYTHON))
 
 
 def without_record(config: Config) -> Config:
-    """The config with MuZero as it is, where a program gave another algorithm as a record."""
+    """The config with plain MuZero instead of an algorithm that was a Python record."""
     is_record = config.algorithm.file == IN_PYTHON
     return dataclasses.replace(config, algorithm=AlgorithmConfig()) if is_record else config
 
 
 def describe(config: Config) -> str:
-    """The config for a person: a line for each field that has a value."""
+    """The config as text for people: a line for each field that has a value."""
     return "\n".join(f"{name:<36}{value}" for name, value in flat(config).items() if value is not None)
 
 
@@ -200,7 +200,7 @@ def flat(config: Config) -> dict[str, Any]:
 def with_values(config: Config, values: Mapping[str, Any]) -> Config:
     """The config with other values of some fields, by their dotted names (`flat`).
 
-    They may be inputs of a program that is being traced, of which no constructor can ask whether they are in range.
+    Ranges are not checked, because the values may be tracers.
     """
     config = copy.copy(config)
     for name, value in values.items():
@@ -218,9 +218,9 @@ def to_json(config: Config) -> str:
 
 
 def from_json(text: str) -> Config:
-    """The inverse of `to_json`; ValueError names a key that this version doesn't know, or a value out of range.
+    """The inverse of `to_json`; ValueError names a key that this version does not know, or a value out of range.
 
-    The text may name a stranger's Python files: nobody builds the config before `trust.check` has seen its `own_files`.
+    The text may name a stranger's Python files, so call `trust.check` with its `own_files` before you build anything.
     """
     try:
         values = json.loads(text)
@@ -231,25 +231,25 @@ def from_json(text: str) -> Config:
 
 
 def _renew(values: Any) -> None:
-    """Makes what agents and runs from before 28 November 2026 say what it means today."""
+    """Updates configs of agents and runs from before 28 November 2026 to today's fields."""
     groups = values if isinstance(values, dict) else {}
     if isinstance(optimiser := groups.get("optimiser"), dict):
         optimiser.pop("decay_updates", None)
     if isinstance(play := groups.get("self_play"), dict):
         play.pop("random_side", None)
     if isinstance(search := groups.get("search"), dict) and search.get("engine") == "loop_free":
-        search["engine"] = "own"  # which grows the same trees
+        search["engine"] = "own"  # it grows the same trees
 
 
 def save(config: Config, run_dir: Path) -> None:
-    """Writes a run's `config.json`; it then counts as a run."""
+    """Writes a run's `config.json`, which makes the folder a run's."""
     write_whole(run_dir / FILE, to_json(config))
 
 
 def load(run_dir: Path, trust_in: Trust = OWN_FILES_ALONE) -> Config:
-    """The config that a run was made with, to build it again.
+    """The config of a run, in order to build it.
 
-    Raises ValueError as `inspect` does, or for a Python file that must not run (`own.trust`).
+    Raises ValueError like `inspect`, and for a Python file that must not run (`own.trust`).
     """
     config = inspect(run_dir)
     trust.check(config.own_files.values(), run_dir / FILE, trust_in)
@@ -257,21 +257,21 @@ def load(run_dir: Path, trust_in: Trust = OWN_FILES_ALONE) -> Config:
 
 
 def inspect(run_dir: Path) -> Config:
-    """The config that a run was made with, to look at and never to build: it may name a stranger's Python files.
+    """The config of a run, only to look at: do not build it, because it may name a stranger's Python files.
 
-    Raises ValueError, which names the file, if the folder holds no run of ours.
+    Raises ValueError, which names the file, if the folder holds no run of muzero_jax.
     """
     file = run_dir / FILE
     if not file.is_file():
         raise ValueError(
             f"{run_dir} holds no run (there is no {file}); train one with experiments/train.py, or write agent:NAME "
-            "for one that comes with the code"
+            "for an included agent"
         )
     return read(file, "choose another folder (--run-dir when training), or restore or delete this one yourself")
 
 
 def read(file: Path, remedy: str) -> Config:
-    """The config in a JSON file, to look at and never to build; ValueError names the file, and then the remedy."""
+    """The config in a JSON file, only to look at; ValueError names the file and the remedy."""
     try:
         return from_json(file.read_text(encoding="utf-8"))
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The groups of a config: what a network, a search, self-play, the replay, targets, the optimiser and evaluation are.
+"""The groups of a config: network, algorithm, search, self-play, replay, targets, optimiser and evaluation.
 
 Each field is a flag `--group.field` of `experiments/train.py`: its range is in the annotation, its help below.
 """
@@ -22,7 +22,7 @@ from muzero_jax.storage.fields import (
 )
 
 Games = Annotated[int, Meta(ge=1, lt=2**31, multiple_of=2, description="a positive even integer")]
-"""Openings are played with both colours."""
+"""Even, because every opening is played with both colours."""
 BoardSize = Annotated[int, Meta(ge=2, le=19)]
 Option = Annotated[str, Meta(pattern=r"^[^\W\d]\w*=", description="name=value")]
 RATE = Range(
@@ -40,32 +40,32 @@ class NetworkConfig:
     """The learned model."""
 
     kind: Annotated[Kind, BuiltIn] = "mlp"
-    """mlp: dense layers; observation: MLPs that imagine the next observation, for small boards; tower: convolutions;
-    attention: a transformer over the board's cells; fully_convolutional: convolutions that imagine the next
+    """mlp: dense layers; observation: MLPs that predict the next observation, for small boards; tower: convolutions;
+    attention: a transformer over the board's cells; fully_convolutional: convolutions that predict the next
     observation, with the same weights for every board size; pixels: convolutions that shrink a screen to a few cells"""
     file: Annotated[Name | None, Fact(common=True, short="--network")] = None
     """Python file with a network of your own instead of `kind`. It defines make_model(environment, support, **options)
     -> Model (docs/your-own-network.md)"""
     options: Annotated[tuple[Option, ...], Fixed] = ()
-    """options for make_model in that file, each as name=value; values are Python literals if possible, else text"""
+    """options for make_model in --network, each as name=value; values are Python literals if possible, else text"""
     width: Annotated[int, Meta(ge=1, le=65_536), BuiltIn._replace(common=True)] = 128
-    """units of the MLPs, channels of convolutions, or numbers of a cell's token; attention has a head per 32 of them"""
+    """units of MLPs, channels of convolutions, or numbers in a cell's token; attention has one head per 32 of these"""
     num_blocks: Annotated[int, Meta(ge=0, le=1_000), BuiltIn] = 1
     """residual blocks in each of representation, dynamics and prediction"""
     activation: Annotated[Literal["relu", "silu", "gelu"], BuiltIn] = "relu"
     """nonlinearity after each layer"""
     compute_dtype: Literal["auto", "float32", "bfloat16", "bfloat16_products", "float16"] = "auto"
     """precision of the networks; auto: bfloat16 on TPUs and on GPUs from compute capability 8 on, bfloat16_products on
-    CPUs with AMX, else float32. bfloat16_products: float32, but the factors of the trunks' products (in towers: of
-    convolutions with 32 channels or more) are rounded to bfloat16. float16: for a T4, with a scaled loss; not timed on
-    an accelerator. Parameters are always float32"""
+    CPUs with AMX, else float32. bfloat16_products: float32, but the trunks' layers (in towers: convolutions with 32
+    channels or more) round the factors of their products to bfloat16. float16: for a T4, with a scaled loss; not timed
+    on an accelerator. Parameters are always float32"""
     num_bins: Annotated[int, Meta(ge=1, le=100_000), Fixed] = 21
-    """bins of the categorical value and reward, over the range of support-range; 1 makes the heads scalar"""
+    """bins of the categorical value and reward, from -support-range to support-range; 1 makes the heads scalar"""
     support_range: Annotated[PositiveFloat, Fixed] = 1.0
     """largest absolute value or reward that the heads can represent; 1 for games that are won or lost"""
     squash: Annotated[bool, Fixed] = False
-    """for large returns, such as those of 2048: space the bins evenly after h(x) = sign(x) (sqrt(|x| + 1) - 1) + 0.001
-    x, so that they are densest near 0"""
+    """for large returns, such as those of 2048: space the bins evenly in h(x) = sign(x) (sqrt(|x| + 1) - 1) + 0.001 x,
+    so that they are densest near 0"""
     canonical: Annotated[bool, Fixed] = False
     """canonical observations, for kinds observation and fully_convolutional: if the player to move has the second
     colour, the network sees the position after a symmetry that exchanges the colours"""
@@ -78,46 +78,46 @@ class NetworkConfig:
 
     @property
     def imagines_observations(self) -> bool:
-        """Whether the network's embeddings are observations; of a network of one's own nothing is known."""
+        """Whether the network's embeddings are predicted observations; False for a network of the user's own."""
         return self.kind in ("observation", "fully_convolutional") and self.file is None
 
     @property
     def sees_one_side(self) -> bool:
-        """Whether positions are turned for it."""
+        """Whether the network sees canonical observations."""
         return self.canonical and self.imagines_observations
 
 
 @dataclass(frozen=True)
 class AlgorithmConfig:
-    """The algorithm itself."""
+    """A change of the algorithm, in a file of your own."""
 
     file: Annotated[Name | None, Fact(switch=True, common=True, short="--algorithm")] = None
     """Python file that changes the algorithm. It defines change(algorithm, config, **options) -> Algorithm
     (docs/your-own-algorithm.md)"""
     options: Annotated[tuple[Option, ...], Fixed] = ()
-    """options for change in that file, each as name=value; values are Python literals if possible, else text"""
+    """options for change in --algorithm, each as name=value; values are Python literals if possible, else text"""
 
 
 @dataclass(frozen=True)
 class SearchConfig:
-    """Tree search in self-play. Evaluation uses the same without noise."""
+    """Tree search in self-play. Evaluation uses the same search without noise."""
 
     policy: Literal["gumbel", "puct"] = "gumbel"
-    """gumbel: Gumbel MuZero, which improves with few simulations; puct: MuZero's own, with noise in the root's prior"""
+    """gumbel: Gumbel MuZero, for few simulations; puct: the MuZero paper's search, with noise in the root's prior"""
     engine: Literal["own", "passes", "mctx"] = "own"
     """own: one simulation after another; passes: Gumbel's search with all simulations of a round at the same time, for
-    accelerators; PUCT, more than 256 simulations and the ground-truth model of a game with chance use own
-    (docs/search.md); mctx: the reference"""
+    accelerators (PUCT, more than 256 simulations, and the ground-truth model of a game with chance use own instead);
+    mctx: the mctx library, for reference (docs/search.md)"""
     num_simulations: Annotated[Simulations, Fact(common=True, short="--sims")] = 16
     """simulations for each move of self-play"""
     max_num_considered_actions: Annotated[PositiveInt, Fact(tuned=Range(4, 16, "never varied"))] = 8
-    """Gumbel: actions considered at the root in self-play; their number grows as the square root of a larger budget"""
+    """Gumbel: actions considered at the root in self-play; sqrt(r) times as many for r times the simulations"""
     gumbel_scale: NotNegativeFloat = 1.0
-    """Gumbel: noise at the root in self-play"""
+    """Gumbel: scale of the noise at the root in self-play"""
     value_scale: Annotated[PositiveFloat, Fact(tuned=Range(0.1, 1.0, "0.4; mctx's 0.1 is for rescaled Q"))] = 0.1
-    """Gumbel: c_scale of sigma(q)"""
+    """Gumbel: c_scale in sigma(q) = (c_visit + most visits) c_scale q, which weighs Q against the prior"""
     maxvisit_init: NotNegativeFloat = 50.0
-    """Gumbel: c_visit of sigma(q)"""
+    """Gumbel: c_visit in sigma(q), see value-scale"""
     rescale_values: bool = False
     """Gumbel: stretch each node's Q to [0, 1] first (mctx's default); early in training this magnifies noise"""
     improved_value: bool = True
@@ -137,22 +137,22 @@ class SearchConfig:
 
 @dataclass(frozen=True)
 class SelfPlayConfig:
-    """Games at once and how far they go before learning."""
+    """Self-play: how many games, how far in an iteration, and with which exploration."""
 
     num_envs: Annotated[PositiveInt, Fixed] = 512
     """games played at once, on all devices together"""
     rollout_length: Annotated[PositiveInt, Fixed] = 8
     """moves of each game in an iteration"""
     exploration: Annotated[UnitInterval, Fact(member=True, common=True, tuned=RANDOM_MOVES)] = 0.05
-    """share of uniformly random moves; by default value targets stop at them (targets.stop-at-exploration)"""
+    """share of uniformly random moves; by default, value targets stop at them (targets.stop-at-exploration)"""
     full_search_share: Annotated[PositiveShare, Fact(switch=True)] = 1.0
-    """playout-cap randomisation: share of moves that are searched in full. The others get a cheap search without noise,
-    and their policy is not learned"""
+    """playout-cap randomisation: share of moves with a full search. The others get a cheap search without noise, whose
+    policy is not learned"""
     cheap_simulations: Simulations = 4
-    """simulations of a cheap search"""
+    """simulations of a cheap search, see full-search-share"""
     sampled_moves: NotNegativeInt | None = None
-    """number of moves at the start of a game that keep the search's noise; later moves are the most likely ones that
-    the search found. None: all moves keep it"""
+    """number of moves at the start of a game that are chosen with the search's noise; after them, the move that the
+    search found most likely is played. None: all moves are chosen with noise"""
 
 
 @dataclass(frozen=True)
@@ -164,16 +164,16 @@ class ReplayConfig:
     end_weight: Annotated[PositiveInt, Fact(tuned=Range(1, 8, "4: the dynamics must see a win first"))] = 1
     """how many times as often a window that contains the end of a game is sampled"""
     min_frames: NotNegativeInt = 64
-    """frames of each game that are stored before the first update; at least one window"""
+    """frames of each game that must be stored before the first update; at least one window"""
     symmetries: bool = True
     """transform each window by a random symmetry of the game"""
     reanalyze_fraction: Annotated[UnitInterval | None, Fact(switch=True)] = None
-    """Reanalyze: share of each batch that is searched again with fresh weights before it is learned from; the buffer
-    keeps the results. None: 0 with self-play, 1 with --offline"""
+    """Reanalyze: share of each batch that is searched again with fresh weights before the update; the buffer keeps the
+    results. None: 0 with self-play, 1 with --offline"""
     priority_exponent: Annotated[UnitInterval, Fact(switch=True)] = 0.0
     """prioritised replay: windows are sampled in proportion to |search value - return| to this power; 0: uniformly"""
     importance_exponent: UnitInterval = 1.0
-    """prioritised replay: how far weights in the losses correct the bias of sampling; 1: fully"""
+    """prioritised replay: how far weights in the losses correct the bias of such sampling; 1: fully"""
 
 
 @dataclass(frozen=True)
@@ -183,12 +183,12 @@ class TargetConfig:
     unroll_steps: Annotated[PositiveInt, Fact(tuned=Range(2, 6, "4; each step costs time and memory", log=False))] = 5
     """number of moves for which the learned dynamics are unrolled along each window"""
     td_steps: PositiveInt = 32
-    """moves until the return continues with the search's value; at least the longest game's length: the outcome"""
+    """moves of the return before the search's value replaces the rest; at least the longest game: only the outcome"""
     td_lambda: Annotated[UnitInterval, Fact(tuned=Range(0.8, 1.0, "0.95 in Connect Four", log=False))] = 1.0
     """1: n-step return; below 1: TD(lambda) over td_steps moves"""
     stop_at_exploration: bool = True
-    """value targets stop at random moves. If off, they are exploratory returns, which run on through random moves; a
-    value then assumes players who make as many random moves (docs/values.md)"""
+    """value targets stop at random moves. If off, they are exploratory returns, which continue through random moves, so
+    that a value assumes players who make as many random moves (docs/values.md)"""
     search_value_weight: Annotated[UnitInterval, Fact(tuned=SEARCH_VALUE)] = 0.0
     """share of the search's value in a position's value target; the rest is the return. 1: only the search's value"""
     discount: Annotated[PositiveShare, Fixed] = 1.0
@@ -228,7 +228,7 @@ class OptimiserConfig:
     reconstruction_weight: Annotated[NotNegativeFloat, Fact(tuned=Range(2.0, 40.0, "10; 0 learned no rules"))] = 0.0
     """weight of the reconstruction loss: every unrolled embedding must predict its observation (docs/model.md)"""
     checkpoint_unroll: bool = False
-    """compute the unrolled steps twice instead of keeping them for the gradient: less memory, more time"""
+    """compute the unrolled steps again for the gradient instead of storing them: less memory, more time"""
     legality_weight: PositiveFloat = 1.0
     """weight of the loss of predicted legal moves, with --model learned_legality"""
     discount_weight: PositiveFloat = 1.0
@@ -239,22 +239,22 @@ class OptimiserConfig:
     """weight of the loss that pulls the encoder of chance towards the code that it chose; if large (0.25), the encoder
     may settle for one code before it tells two outcomes apart"""
     consistency_weight: Annotated[NotNegativeFloat, Fact(switch=True)] = 0.0
-    """weight of EfficientZero's consistency loss: imagined embeddings must resemble those of real observations"""
+    """weight of EfficientZero's consistency loss: unrolled embeddings must resemble those of real observations"""
     target_period: Annotated[PositiveInt | None, Fact(switch=True)] = None
     """number of updates after which the target network becomes a copy of the network; Reanalyze searches with it"""
     target_decay: Annotated[Annotated[float, Meta(gt=0, lt=1)] | None, Fact(switch=True)] = None
-    """instead, the target network is a moving average that keeps this share of itself in every update, say 0.995"""
+    """instead of target-period: the target network is a moving average; share it keeps in each update, say 0.995"""
 
 
 @dataclass(frozen=True)
 class EvaluationConfig:
-    """Matches played while training, without noise and with varied openings."""
+    """Matches during training, without noise and with varied openings."""
 
     interval_minutes: Annotated[NotNegativeFloat, Fact(common=True)] = 1.0
     """minutes between evaluations; 0: only at the end"""
     parts: PositiveInt | None = None
     """evaluate after each of this many equal parts of the budget instead of by the clock, so that runs with the same
-    budget in frames are measured at the same frames"""
+    budget in frames are evaluated at the same frames"""
     games: Games = 128
     """games in each match, half of them with each colour"""
     final_games: Games = 256
@@ -262,7 +262,7 @@ class EvaluationConfig:
     opening_plies: NotNegativeInt = 2
     """number of random moves before each game; every opening is played with both colours"""
     num_simulations: Annotated[Simulations, Fact(common=True)] = 64
-    """simulations per move of the agent"""
+    """the agent's simulations per move in evaluations"""
     mcts_simulations: tuple[Simulations, ...] = (100, 1000)
     """simulations of the rollout MCTS opponents; those above 100 play only at the end"""
 

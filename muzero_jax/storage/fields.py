@@ -1,7 +1,7 @@
-"""The fields of frozen dataclasses: what values they take, and whatever else a command must know about one.
+"""The fields of frozen dataclasses: their values, and everything else that commands need to know about them.
 
-A fact stands at its field: `width: Annotated[Width, Fact(fixed=True)] = 128`, with its help below. Type and range are
-for msgspec, which checks values and turns texts into them; `Fact` has the rest, and `fields_of` lists all of it.
+All facts are at the field: `width: Annotated[Width, Fact(fixed=True)] = 128`, with its help below. msgspec checks
+values and parses texts by type and range; `Fact` has the rest, and `fields_of` lists everything.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ from muzero_jax.own.faults import shown
 Record = TypeVar("Record")
 
 LARGEST_BUDGET = 100_000
-"""Simulations of one search: its tree has a node for each, in every game at once."""
+"""The most simulations of one search, because its tree has a node for each, in every game."""
 LARGEST_FLOAT = sys.float_info.max
 ENDS = {"gt": "above", "ge": "at least", "lt": "below", "le": "at most"}
 KINDS = {int: "an integer", float: "a number", str: "text", bool: "true or false"}
@@ -36,44 +36,44 @@ Simulations = Annotated[int, Meta(ge=1, le=LARGEST_BUDGET)]
 Seed = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 Name = Annotated[str, Meta(min_length=1, description="text that is not empty")]
 Device = Literal["auto", "cpu", "gpu", "tpu"]
-DeviceCount = Annotated[int, Meta(ge=1, le=1024)]  # a CPU's take threads and memory at once
+DeviceCount = Annotated[int, Meta(ge=1, le=1024)]  # CPU devices take threads and memory at once
 
 
 class Range(NamedTuple):
-    """Where a search over settings looks for a number (`apps.study.tuning`)."""
+    """The range of a number in a search over settings (`apps.study.tuning`)."""
 
     low: float
     high: float
-    so_far: str  # what is known of it, with figures of docs/lab-notebook.md
-    log: bool = True  # drawn evenly on a log scale
-    is_relative: bool = False  # the ends are multiples of the value that the run has
-    most: float = LARGEST_FLOAT  # of relative ends
+    so_far: str  # what is known, with figures from docs/lab-notebook.md
+    log: bool = True  # uniform on a log scale
+    is_relative: bool = False  # the ends are multiples of the run's value
+    most: float = LARGEST_FLOAT  # limit of relative ends
 
 
 class Fact(NamedTuple):
-    """What is true of a field beyond its type, its range and its help."""
+    """The facts about a field in addition to its type, range and help."""
 
-    fixed: bool = False  # a checkpoint is made with its value, so a resumed run keeps it
-    switch: bool = False  # whether it is on decides what a checkpoint holds; its value may change
+    fixed: bool = False  # a checkpoint depends on its value, so a resumed run keeps it
+    switch: bool = False  # a checkpoint depends on whether it is on; its value may change
     own: bool = False  # the runs of one group differ in it
-    member: bool = False  # so may the members of one program: it changes no shape, no branch of Python and no match
-    built_in: bool = False  # a network of the user's own is not told
-    early: bool = False  # decides how JAX starts, and which processes there are
-    repeated: bool = False  # a session that goes on takes it over from the one before
-    single: bool = False  # for one run by itself, not for a trial of a study
-    budget: bool = False  # one that is given counts, and those of the preset do not
+    member: bool = False  # so may the agents of one program, because it changes no shape, Python branch or match
+    built_in: bool = False  # a network of the user's own does not get it
+    early: bool = False  # needed before JAX starts
+    repeated: bool = False  # a resumed session gets it from the one before
+    single: bool = False  # for a single run, not for a trial of a study
+    budget: bool = False  # if one is given, the preset's budgets do not count
     tuned: Range | None = None  # a search over settings may vary it
-    common: bool = False  # people ask for it first, so `--help` shows it
-    positional: bool = False  # takes the words before the flags
+    common: bool = False  # the short `--help` shows it
+    positional: bool = False  # its values are the words before the flags
     short: str = ""  # a second name of its flag
 
 
 class Field(NamedTuple):
-    """One field, of a dataclass or of a dataclass in it."""
+    """One field of a dataclass, or of a dataclass nested in it."""
 
     name: str  # "search.num_simulations"
-    hint: Any  # its annotation with everything in it
-    default: Any = dataclasses.MISSING  # which is that of a field that must be given
+    hint: Any  # its whole annotation
+    default: Any = dataclasses.MISSING  # MISSING: it must be given
     fact: Fact = Fact()
 
     @property
@@ -88,7 +88,7 @@ class Field(NamedTuple):
 
     @property
     def may_be_none(self) -> bool:
-        """Whether it may have no value."""
+        """Whether it may be None."""
         return types.NoneType in _parts(self.hint)
 
 
@@ -99,7 +99,7 @@ def flag_of(name: str) -> str:
 
 @functools.cache
 def fields_of(cls: type, prefix: str = "") -> tuple[Field, ...]:
-    """Every field of a dataclass, those of its groups by their dotted names."""
+    """Every field of a dataclass; fields of nested dataclasses have dotted names."""
     hints, found = typing.get_type_hints(cls, include_extras=True), []
     for field in dataclasses.fields(cls):
         hint, name = hints[field.name], f"{prefix}{field.name}"
@@ -112,7 +112,7 @@ def fields_of(cls: type, prefix: str = "") -> tuple[Field, ...]:
 
 
 def names(cls: type, fact: str) -> list[str]:
-    """The dotted names of the fields of which a fact is true."""
+    """The dotted names of the fields for which a fact is true."""
     return [field.name for field in fields_of(cls) if getattr(field.fact, fact)]
 
 
@@ -132,7 +132,7 @@ def allowed(hint: Any) -> str:
 
 
 def _in_range(kind: str, metas: list[Meta]) -> str:
-    """A kind of number and its range, without the ends of all that such a number can be."""
+    """A kind of number and its range; the ends of int32 and float are left out."""
     ends = {name: end for meta in metas for name in ENDS if (end := getattr(meta, name)) is not None}
     ends = {name: end for name, end in ends.items() if end not in (2**31, LARGEST_FLOAT)}
     if ends == {"gt": 0}:
@@ -144,10 +144,10 @@ def _in_range(kind: str, metas: list[Meta]) -> str:
 
 
 def decode(cls: type[Record], values: Any, *, strict: bool = True, group: str = "") -> Record:
-    """A dataclass from nested dicts of values, or with `strict` False of texts; missing fields take their defaults.
+    """A dataclass from nested dicts of values, or of texts if not `strict`; missing fields get their defaults.
 
-    Raises ValueError, in one sentence that names the flag, for an unknown field or a value that is not allowed. `group`
-    is the dotted name of a dataclass in another, with a dot at its end.
+    Raises ValueError for an unknown field, or, naming the flag, for a value that is not allowed. `group` is the dotted
+    name of a nested dataclass, with a dot at its end.
     """
     if not isinstance(values, dict):
         raise ValueError(f"{flag_of(group[:-1]) if group else 'it'} is {shown(values)}, but must be an object")
@@ -171,14 +171,14 @@ def decode(cls: type[Record], values: Any, *, strict: bool = True, group: str = 
 
 
 def check_fields(record: Any) -> None:
-    """Raises ValueError as `decode` does, if a field's value is not what its annotation allows."""
+    """Raises ValueError like `decode` if a field's annotation does not allow its value."""
     decode(type(record), dataclasses.asdict(record))
 
 
 def check_value(value: Any, hint: Any, name: str, *, strict: bool = True) -> Any:
-    """The value as its annotation has it; ValueError, in one sentence that calls it `name`, if that does not allow it.
+    """The value converted to its annotation's type; ValueError, which calls it `name`, if it is not allowed.
 
-    With `strict` False it may be a text of it.
+    If not `strict`, it may be a text.
     """
     try:
         return msgspec.convert(value, hint, strict=strict, dec_hook=lambda kind, text: kind(text))
@@ -187,7 +187,7 @@ def check_value(value: Any, hint: Any, name: str, *, strict: bool = True) -> Any
 
 
 def differing(record: Any, base: Any) -> list[str]:
-    """The flags that make one record of another, as they are typed: "--network.width 64", "--replay.no-symmetries"."""
+    """The flags that turn `base` into `record`, as users type them: "--network.width 64", "--replay.no-symmetries"."""
     values = ((field.name, value_at(record, field.name), value_at(base, field.name)) for field in fields_of(type(base)))
     return [shlex.join(typed(name, value)) for name, value, before in values if value != before]
 
@@ -198,7 +198,7 @@ def value_at(record: Any, name: str) -> Any:
 
 
 def typed(name: str, value: Any) -> list[str]:
-    """The words that give a field a value on a command line."""
+    """The words of a command line that set a field to a value."""
     if value is False:
         group, dot, last = name.rpartition(".")
         return [flag_of(f"{group}{dot}no_{last}")]
@@ -212,7 +212,7 @@ def _kind(hint: Any) -> Any:
 
 
 def _parts(hint: Any) -> list[Any]:
-    """The types that an annotation allows, and its notes: a `Meta` for a range, and a `Fact`."""
+    """The types in an annotation, and its notes: `Meta` for ranges, and `Fact`."""
     if typing.get_origin(hint) in (Annotated, typing.Union, types.UnionType):
         return [part for each in typing.get_args(hint) for part in _parts(each)]
     return [hint]

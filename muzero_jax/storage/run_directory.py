@@ -1,11 +1,11 @@
-"""Where runs lie: the folder of a new one, the one to go on with, and which saved version of a run a path names.
+"""The folders of runs: that of a new run, the run to resume, and the version of a run that a path names.
 
-    RUN               the newest intact checkpoint
+    RUN               the newest checkpoint
     RUN/versions/N    the weights after iteration N, saved at an evaluation and kept
-    RUN/checkpoints/N the same of one of the last checkpoints
+    RUN/checkpoints/N the weights in one of the last checkpoints
 
-A version is named by its path, so that a shell completes it and `RUN/versions/*` names them all. Nothing here starts a
-JAX backend. Whoever trains holds the folder by `opened`, and only `make_room` deletes what is in it.
+A version is named by its path, so that a shell completes it and `RUN/versions/*` names them all. This module starts no
+JAX backend. A process that trains holds the folder with `opened`, and only `make_room` deletes its content.
 """
 
 import errno
@@ -27,25 +27,25 @@ from muzero_jax.storage.config import Config
 CHECKPOINTS, VERSIONS, SUMMARY, LOCK = "checkpoints", "versions", "summary.json", ".lock"
 SHARED, TOGETHER = "together.json", "together"
 ALGORITHM = "algorithm.py"
-"""The text of the user's own algorithm as the run was begun with it."""
+"""A copy of the user's own algorithm."""
 
 
 class Saved(NamedTuple):
-    """The meaning of a path: a run, one of its folders of versions, or a version in it."""
+    """What a path names: a run, one of its folders of versions, or a version in it."""
 
     run_dir: Path
-    folder: Path | None = None  # of versions; None where the run itself is named
-    name: str = ""  # of a version in `folder`; empty where none is named
+    folder: Path | None = None  # of versions; None for the run itself
+    name: str = ""  # of a version in `folder`; empty for the folder
 
 
 def begun(run_dir: Path) -> int | None:
-    """When the run in a folder was begun, which tells two runs apart; None if there is none."""
+    """When the run in a folder began, which distinguishes two runs; None if there is none."""
     file = run_dir / configs.FILE
     return file.stat().st_mtime_ns if holds_run(run_dir) else None
 
 
 def find_saved(path: Path) -> Saved | None:
-    """The meaning of `path`, whether or not there is such a version; None if it does not lie in a run."""
+    """What `path` names, whether or not the version exists; None if it is not in a run."""
     if holds_run(path):
         return Saved(path)
     folder, name = (path.parent, path.name) if path.name.isdecimal() else (path, "")
@@ -54,7 +54,7 @@ def find_saved(path: Path) -> Saved | None:
 
 
 def version_of(saved: Saved) -> int | None:
-    """The iteration of the version that is named, None for a run; a ValueError names those that there are."""
+    """The iteration of a version, None for a run; ValueError lists the existing versions."""
     if saved.folder is None:
         return None
     steps = [str(step) for step in checkpoint_steps(saved.folder)]
@@ -65,19 +65,19 @@ def version_of(saved: Saved) -> int | None:
 
 
 def versions_in(path: Path) -> list[Path] | None:
-    """The paths of all versions if `path` is a run's folder of them, oldest first; None if it is anything else."""
+    """The paths of all versions, oldest first, if `path` is a run's folder of versions; else None."""
     saved = find_saved(path)
     is_folder = saved is not None and saved.folder == path
     return [path / str(step) for step in checkpoint_steps(path)] if is_folder else None
 
 
 def holds_run(path: Path) -> bool:
-    """Whether a folder is a run's."""
+    """Whether a folder holds a run."""
     return (path / configs.FILE).exists()
 
 
 def default(config: Config) -> Path:
-    """Where a run goes by default: runs/<game>[-<size>][-<model>][-offline]-seed<seed>; no model for the default."""
+    """A run's default folder: runs/<game>[-<size>][-<model>][-offline]-seed<seed>, with no part for a default model."""
     size = "".join(f"-{side}" for side in config.boards)
     model = "" if config.model == Config.model else f"-{config.model}"
     offline = "-offline" if config.offline else ""
@@ -85,7 +85,7 @@ def default(config: Config) -> Path:
 
 
 def newest(env: str | None, board_size: int | None, seed: int | None) -> Path:
-    """The run in `runs` that was written to last, of this game, size and seed (None: any); ValueError if none is."""
+    """The most recently saved run in `runs` with this game, size and seed (None: any); ValueError if there is none."""
     given = {"env": env, "board_size": board_size, "seed": seed}
     wanted = {name: value for name, value in given.items() if value is not None}
     found = [path for path in Path("runs").glob("*") if _is_of(path, wanted)]
@@ -99,7 +99,7 @@ def newest(env: str | None, board_size: int | None, seed: int | None) -> Path:
 
 
 def _is_of(run_dir: Path, wanted: dict[str, str | int]) -> bool:
-    """Whether a run's config has the wanted values; a folder whose config cannot be read has none."""
+    """Whether a run's config has the wanted values; False if the config cannot be read."""
     try:
         config = configs.inspect(run_dir)
     except ValueError:
@@ -114,13 +114,13 @@ def _written_at(run_dir: Path) -> float:
 
 
 def has_ended(run_dir: Path, iteration: int | None = None) -> bool:
-    """Whether a run's summary says that it has spent its budget, and played its last matches at `iteration`."""
+    """Whether a run's summary says that it is finished, with its final matches at `iteration` (None: any)."""
     summary = read_summary(run_dir)
     return bool(summary.get("finished")) and iteration in (None, summary.get("iteration"))
 
 
 def reopen(run_dir: Path) -> None:
-    """Says in a run's summary that it is not finished any more, because it is continued."""
+    """Marks a run's summary as not finished, because the run is continued."""
     summary = read_summary(run_dir)
     if summary.get("finished"):
         write_whole(run_dir / SUMMARY, json.dumps(summary | {"finished": False}, indent=2))
@@ -133,7 +133,7 @@ def read_summary(run_dir: Path) -> dict[str, Any]:
 
 
 class Shared(NamedTuple):
-    """Where the state of an agent lies that was trained together with others: one of a leading axis of agents."""
+    """Where the state of an agent is that was trained together with others: at an index of a leading axis of agents."""
 
     folder: Path  # with the checkpoints
     index: int
@@ -141,12 +141,12 @@ class Shared(NamedTuple):
 
 
 def share(run_dir: Path, shared: Shared) -> None:
-    """Notes in an agent's folder where its state lies."""
+    """Writes to an agent's folder where its state is."""
     write_whole(run_dir / SHARED, json.dumps([shared.folder.parent.name, shared.index, shared.count]))
 
 
 def shared(run_dir: Path) -> Shared | None:
-    """Where the state of a run's agent lies, if it was trained together with others."""
+    """Where the state of a run's agent is, if it was trained together with others; else None."""
     if not (run_dir / SHARED).exists():
         return None
     name, index, count = json.loads((run_dir / SHARED).read_text(encoding="utf-8"))
@@ -157,10 +157,10 @@ def shared(run_dir: Path) -> Shared | None:
 def opened(
     run_dir: Path, *, resume: bool = False, overwrite: bool = False, sources: Iterable[str] = ()
 ) -> Iterator[None]:
-    """Checks a run's folder, makes it if need be, and keeps other processes from training there.
+    """Checks a run's folder, makes it if needed, and keeps other processes from training there.
 
-    What `overwrite` is to delete stays, until the caller knows that nothing can refuse the new run and calls
-    `make_room`. Raises ValueError as `check` and `locked` do.
+    `overwrite` does not delete the old run: the caller does by `make_room`, once nothing can refuse the new run. Raises
+    ValueError like `check` and `locked`.
     """
     check(run_dir, resume=resume, overwrite=overwrite, sources=sources)
     with locked(run_dir):
@@ -169,10 +169,10 @@ def opened(
 
 @contextmanager
 def locked(run_dir: Path) -> Iterator[None]:
-    """Makes a folder if need be, and keeps other processes from training there; a lock ends with its process.
+    """Makes a folder if needed, and keeps other processes from training there; the lock ends with the process.
 
-    A folder in which nothing was saved goes in the end. Raises ValueError if another process trains there, or if
-    nothing can be written there.
+    A folder in which nothing was saved is removed at the end. Raises ValueError if another process trains there, or if
+    the folder is not writable.
     """
     lock = filelock.FileLock(run_dir / LOCK, blocking=False)
     try:
@@ -196,10 +196,10 @@ def locked(run_dir: Path) -> Iterator[None]:
 
 
 def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False, sources: Iterable[str] = ()) -> None:
-    """Raises ValueError unless the folder is absent or empty, or holds a run and `resume` or `overwrite` says so.
+    """Raises ValueError unless the folder is absent or empty, or holds a run and `resume` or `overwrite` is set.
 
-    `sources` are what the new run reads (`Config.sources`), so `overwrite` must not delete them. The folder is neither
-    made nor touched.
+    `sources` are what the new run reads (`Config.sources`), so `overwrite` must not delete them. The folder is not
+    changed.
     """
     is_run = holds_run(run_dir)
     if resume and not is_run:
@@ -209,7 +209,7 @@ def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False, sourc
     if not is_run and run_dir.exists() and (not run_dir.is_dir() or _content(run_dir)):
         raise ValueError(f"{run_dir} exists but holds no run; choose another --run-dir")
     if is_run and overwrite:
-        configs.inspect(run_dir)  # other programs write a config.json too: what is not ours is refused, not deleted
+        configs.inspect(run_dir)  # other programs write a config.json too: never delete theirs
         lost = [
             each
             for each in sources
@@ -220,9 +220,9 @@ def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False, sourc
 
 
 def make_room(run_dir: Path) -> None:
-    """Deletes the run in a folder that this process holds, if it has one."""
+    """Deletes the run, if there is one, in a folder that this process has locked."""
     if holds_run(run_dir):
-        configs.inspect(run_dir)  # never what is not ours
+        configs.inspect(run_dir)  # never another program's folder
         for path in _content(run_dir):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 
@@ -238,5 +238,5 @@ def make_room_for_all(run_dirs: Iterable[Path]) -> None:
 
 
 def _content(run_dir: Path) -> list[Path]:
-    """The contents of a folder but for the lock, which this process may hold."""
+    """The content of a folder, except the lock, which this process may hold."""
     return [path for path in run_dir.iterdir() if path.name != LOCK]

@@ -1,4 +1,4 @@
-"""The shapes of a tree's arrays by their names, and in words how those of two networks differ. Reads no array."""
+"""The shapes of a tree's arrays by name, and how those of two networks differ, in words. No array is read."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ def named(tree: Any) -> dict[str, Any]:
 
 
 def describe(tree: Any) -> dict[str, str]:
-    """The shape and dtype of every array by its path: {"dense.kernel": "float32[3,4]"}; of a random key, its words'."""
+    """The shape and dtype of every array by its path: {"dense.kernel": "float32[3,4]"}; a random key is words."""
 
     def array(leaf: Any) -> str:
         dtype = getattr(leaf.dtype, "numpy_dtype", leaf.dtype)  # TensorStore has its own
@@ -25,16 +25,16 @@ def describe(tree: Any) -> dict[str, str]:
 
 
 def of_network(init: Callable[[jax.Array], Any]) -> dict[str, str]:
-    """Those of the parameters that a network's `init` would make; nothing is computed."""
+    """`describe` for the parameters that a network's `init` would make; nothing is computed."""
     return describe(jax.eval_shape(init, jax.random.key(0)))
 
 
 def difference(saved: dict[str, str], wanted: dict[str, str]) -> str | None:
-    """The first array that is missing, of another shape or dtype, or too many, in words; None if there is none.
+    """The first array that is missing, additional, or of another shape or dtype, in words; None if there is none.
 
     Args:
-      saved: of what "it" is in these words, as `describe` says it.
-      wanted: likewise, of what is "this one".
+      saved: a result of `describe`; the words call it "it".
+      wanted: a result of `describe`; the words call it "this one".
     """
     name = next((name for name in (*wanted, *saved) if saved.get(name) != wanted.get(name)), None)
     if name is None:

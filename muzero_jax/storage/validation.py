@@ -1,4 +1,4 @@
-"""Whether a run can be made of a config, or resumed with it: each field by itself, then those that go together."""
+"""Checks whether a config can be run or resumed: each field by itself, then combinations of fields."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from muzero_jax.storage.fields import Field, check_fields, fields_of, value_at
 
 
 def validate(config: Config) -> Config:
-    """The config itself, if a run can be made of it; else ValueError in one sentence that names the flag to change."""
+    """Returns the config if it can be run; else ValueError, which names the flag to change."""
     check_fields(config)
     if problem := next(_problems(config), None):
         raise ValueError(problem)
@@ -17,7 +17,7 @@ def validate(config: Config) -> Config:
 
 
 def _problems(config: Config) -> Iterator[str]:
-    """What does not go together, a sentence each."""
+    """A sentence for each impossible combination of fields."""
     network, algorithm, optimiser = config.network, config.algorithm, config.optimiser
     length, rollout = config.replay.replay_length, config.self_play.rollout_length
     if config.minutes is config.frames is config.updates is config.max_iterations is None:
@@ -68,10 +68,10 @@ def _problems(config: Config) -> Iterator[str]:
 
 
 def check_resumable(config: Config, made_with: Config) -> None:
-    """Raises ValueError, in one sentence that names the flag, if a run cannot go on with what the flags now say.
+    """Raises ValueError, which names the flag, if a run made with one config cannot continue with another.
 
-    Fixed fields decide games, buffer and weights of a checkpoint. A buffer is written a whole rollout at a time, and
-    holds discounts, so another rollout length or discount would mix games without a word.
+    Games, buffer and weights of a checkpoint depend on fixed fields. The buffer is written one rollout at a time and
+    holds discounts, so another rollout length or discount would silently mix games.
     """
     for field in fields_of(Config):
         now, then = value_at(config, field.name), value_at(made_with, field.name)
@@ -89,7 +89,7 @@ def check_resumable(config: Config, made_with: Config) -> None:
 
 
 def _is_on(field: Field, config: Config) -> bool:
-    """Whether a switch is on: all are off by default, and Reanalyze goes by what None means for the run."""
+    """Whether a switch is on; all are off by default, and Reanalyze's None means another value in offline runs."""
     if field.name == "replay.reanalyze_fraction":
         return config.reanalyze_fraction > 0
     return value_at(config, field.name) not in (field.default, None, 0)

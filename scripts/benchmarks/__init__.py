@@ -1,1 +1,1 @@
-"""What is measured, and how: programs and their yardsticks, times in turn, tables, plots, and the machine."""
+"""Benchmarks: the programs and their yardsticks, timing in turn, tables, plots, and the machine."""

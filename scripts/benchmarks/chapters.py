@@ -1,4 +1,4 @@
-"""The chapters of the hardware report: the cases that are measured in each, and what their tables say."""
+"""The chapters of the hardware report: their cases, tables and texts."""
 
 import math
 import resource
@@ -28,17 +28,17 @@ COPIES, NUMPY, HOST = "JAX with copies", "NumPy", "JAX CPU"
 DTYPES = ("float32", "bfloat16", "float16")
 EFFORT, LONG_SECONDS = Effort(rounds=5, seconds=0.05), 20.0
 Devices = dict[str, Any]
-"""JAX's devices to compare, by the name that tables use; a run uses the first. With an accelerator there are two."""
+"""JAX's devices to compare, by their name in tables: the one that runs use, and, if that is an accelerator, the CPU."""
 
 
 def find_devices() -> Devices:
-    """Looks; JAX raises RuntimeError if JAX_PLATFORMS leaves out the CPU, which the report compares with."""
+    """The devices; RuntimeError if JAX_PLATFORMS excludes the CPU, with which the report compares."""
     device, host = jax.devices()[0], jax.devices("cpu")[0]
     return {HOST: host} if device.platform == "cpu" else {f"JAX {device.platform.upper()}": device, HOST: host}
 
 
 def networks() -> dict[str, Config]:
-    """The networks by the name that tables use, each for one initial and one recurrent inference in float32."""
+    """The networks by their name in tables, each for one initial and one recurrent inference in float32."""
     small, tower = presets.preset("hex", 5), replace(presets.tower("hex", num_bins=2), board_size=9)
     mlps = [replace(small, network=replace(small.network, kind="mlp", width=width)) for width in (128, 512)]
     return {
@@ -56,7 +56,7 @@ def computing(config: Config, dtype: str) -> Config:
 
 
 def measure(about: dict[str, Any], *, quick: bool) -> Iterator[Section]:
-    """All chapters, each as soon as it is measured; `about` is the machine before that."""
+    """All chapters, each as soon as it is measured; `about` describes the machine before the measurements."""
     found, every = find_devices(), 3 if quick else 1
     device = next(iter(found.values()))
     accelerator, chosen = len(found) > 1, dict([*networks().items()][: 1 if quick else None])
@@ -101,7 +101,7 @@ def measure(about: dict[str, Any], *, quick: bool) -> Iterator[Section]:
 
 
 def swept(cases: Iterable[Case]) -> list[Record]:
-    """What is measured at growing sizes, up to the first that takes long."""
+    """The records of cases of growing size, up to the first that takes longer than `LONG_SECONDS`."""
     found: list[Record] = []
     for case in cases:
         start = time.perf_counter()
@@ -128,10 +128,10 @@ def hardware_section(about: dict[str, Any]) -> Section:
 
 
 def on_jax(found: Devices, work: float, function: Callable, *arguments: Any) -> dict[str, Variant]:
-    """`function`, compiled, of arguments that lie on the device, for each device by the name that tables use.
+    """`function`, compiled for each device with its arguments there, by the device's name in tables.
 
-    The arguments say where a program runs, but the default device how the library writes it: traced for an accelerator,
-    a convolution on the same machine's CPU would not be the one that a CPU gets.
+    The arguments decide where a program runs, but the default device decides how it is traced: without it, the host's
+    convolutions would be those for the accelerator.
     """
     variants: dict[str, Variant] = {}
     for label, device in found.items():
@@ -156,7 +156,7 @@ def products_of(found: Devices, sizes: Iterable[int]) -> Iterator[Case]:
 
 
 def inputs_of(config: Config, batch: int) -> tuple[Any, np.ndarray]:
-    """Parameters, and observations that no game need reach."""
+    """Parameters, and random observations, which need not occur in a game."""
     algorithm = algorithms.make(config)
     shape = batch, *algorithm.environment.observation_shape
     return programs.noisy_params(algorithm.model), np.random.default_rng(batch).random(shape) < 0.3
@@ -182,8 +182,8 @@ def inferences_of(found: Devices, name: str, config: Config, batches: Iterable[i
 def dtypes_of(device: Any, chosen: dict[str, Config], *, larger: bool) -> Iterator[Case]:
     """A product of matrices, and networks, in every dtype.
 
-    What keeps two cores busy for a millisecond an accelerator does in the microseconds that starting a program takes,
-    and then no dtype is faster than another: it gets `larger` sizes.
+    An accelerator gets `larger` sizes, because it does a CPU's millisecond of work in the microseconds that starting a
+    program takes, and then no dtype is faster than another.
     """
     side, product = 8192 if larger else 1024, jax.jit(partial(jnp.matmul, preferred_element_type=jnp.float32))
 
@@ -205,8 +205,8 @@ def dtypes_of(device: Any, chosen: dict[str, Config], *, larger: bool) -> Iterat
 
 
 def transfers_of(device: Any, sizes: Iterable[int]) -> Iterator[Case]:
-    """Arrays of so many bytes, to the device and from it."""
-    renew = jax.jit(lambda x: x + 1)  # JAX keeps the host's copy of an array once it was fetched
+    """Transfers of arrays, their sizes in bytes, to the device and from it."""
+    renew = jax.jit(lambda x: x + 1)  # JAX keeps the host's copy of a fetched array
 
     def make(size):
         values, work = np.random.default_rng(0).normal(size=size // 4).astype(np.float32), size / 1e9
@@ -221,11 +221,11 @@ def transfers_of(device: Any, sizes: Iterable[int]) -> Iterator[Case]:
         yield Case("bytes", f"{size:,}", "GB/s", partial(make, size), ())
 
 
-# --- chapters with tables of their own --------------------------------------------------------------------------------
+# --- chapters with their own tables -----------------------------------------------------------------------------------
 
 
 def precision_section(cases: Iterable[Case]) -> Section:
-    """The chapter on precision: rates, and how far results are from those in float32."""
+    """The chapter on precision: rates, and errors relative to float32."""
     found, errors = [], {}
     for case in cases:
         variants = case.make()
@@ -243,7 +243,7 @@ def precision_section(cases: Iterable[Case]) -> Section:
 
 
 def crossover_section(found: Devices, measured: dict[str, list[Record]]) -> Section:
-    """The chapter on crossovers, from the tables of earlier chapters; measures nothing itself."""
+    """The chapter on crossovers, computed from the tables of earlier chapters."""
     there, *others = found
     pairs = [(HOST, there), (HOST, COPIES)] if others else [(NUMPY, there)]
     alone = (
@@ -266,7 +266,7 @@ def crossover_section(found: Devices, measured: dict[str, list[Record]]) -> Sect
 
 
 def memory_section(device: Any, chosen: dict[str, Config]) -> Section:
-    """The chapter on memory; it comes last, so that the peaks are those of all chapters."""
+    """The chapter on memory, which is last, so that the peaks include all chapters."""
     stats = devices.memory_stats(device)
     held = {
         "peak of this process": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -291,7 +291,7 @@ def memory_section(device: Any, chosen: dict[str, Config]) -> Section:
 
 
 def frame_bytes(config: Config) -> tuple[float, float]:
-    """Bytes of one frame in the replay: as float32 arrays and numbers, and in ours."""
+    """Bytes of one frame in the replay buffer: as float32 arrays and numbers, and in ours."""
     algorithm = algorithms.make(config)
     environment, frames = algorithm.environment, config.replay.replay_length * config.self_play.num_envs
     leaves = jax.tree.leaves(make_init(algorithm, 0, devices.make_mesh(1)).eval_shape().replay.transitions)

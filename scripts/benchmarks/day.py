@@ -1,6 +1,6 @@
-"""Suite `gpu`: all that a first day with an accelerator should measure, the most telling first.
+"""Suite `gpu`: the first measurements to make on an accelerator, the most important first.
 
-Each part is a process of its own, because a process keeps an accelerator's memory, and is stopped when its minutes are
+Each part is a separate process, because a process keeps an accelerator's memory, and is stopped when its minutes are
 over. The JSON is written after every part, so that a lost machine loses one part.
 """
 
@@ -20,15 +20,15 @@ from muzero_jax.storage import run_directory
 from scripts.benchmarks.report import ROOT, Record
 
 MINUTES = 14
-"""Of all parts together, unless somebody asks for others. An H100 needed a minute to compile a program of Hex."""
+"""The default for all parts together. An H100 needed a minute to compile a program of Hex."""
 ENDING = 20.0
-"""Seconds that a process gets to end in order."""
+"""Seconds that a process has to end after Ctrl-C."""
 
 
 def parts(minutes: float, *, quick: bool) -> dict[str, tuple[float, str]]:
-    """By name: its share of the minutes, and the command, of which {out} is the file or folder of its results.
+    """By name: the part's minutes and its command, in which {out} is the file or folder of its results.
 
-    With `quick` for a CPU, with a 16th of the games and a smaller board.
+    `quick` is for a CPU, with a 16th of the games and a smaller board.
     """
     one, board_size, fewer = minutes / MINUTES, 5 if quick else 9, " --quick" if quick else ""
     training = f"experiments/train.py --env hex --board-size {board_size} --evaluation.final-games 64 --profile"
@@ -44,12 +44,12 @@ def parts(minutes: float, *, quick: bool) -> dict[str, tuple[float, str]]:
 
 
 def measure(out: Path, minutes: float, *, quick: bool, say: Callable[[str], None]) -> Record:
-    """Runs the parts, and keeps all so far in `out`; ValueError if its folder exists already."""
+    """Runs the parts, and writes all results so far to `out`; ValueError if its folder exists already."""
     folder = out.with_suffix("")
     if folder.exists():
         raise ValueError(f"{folder} exists already; name another --out")
     folder.mkdir(parents=True)
-    # `results` is empty, because nothing here is compared: each part of a suite has a report of its own.
+    # `results` is empty, because each part of a suite has its own report.
     record: Record = {"quick": quick, "results": [], "parts": []}
     for name, (share, command) in parts(minutes, quick=quick).items():
         seconds, path = 60 * share, folder / name
@@ -64,14 +64,14 @@ def measure(out: Path, minutes: float, *, quick: bool, say: Callable[[str], None
 
 
 def attempt(command: list[str], log: Path, seconds: float) -> str:
-    """Runs a command for at most so many seconds; says how it ended."""
+    """Runs a command for at most `seconds`; returns how it ended."""
     with log.open("w", encoding="utf-8") as file:
         process = subprocess.Popen(command, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT)
     try:
         status = process.wait(seconds)
         return f"failed with status {status}" if status else "ended"
     except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGINT)  # at which training saves itself
+        process.send_signal(signal.SIGINT)  # training then saves its state
     try:
         process.wait(ENDING)
     except subprocess.TimeoutExpired:
@@ -81,7 +81,7 @@ def attempt(command: list[str], log: Path, seconds: float) -> str:
 
 
 def read(path: Path) -> dict[str, Any]:
-    """What a part has found so far: a suite's report, or a training's median speed while it learned and its summary."""
+    """A part's results so far: a suite's report, or a training's summary and its median speed while it learned."""
     found: dict[str, Any] = {}
     for file in (path.with_suffix(".json"), path / run_directory.SUMMARY):
         if file.exists():

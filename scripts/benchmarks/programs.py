@@ -1,12 +1,12 @@
-"""What is measured: the cases' games and networks, our programs of them, and the baseline's, compiled and ready to run.
+"""The measured programs: games and networks of the cases, and our programs and the baseline's, compiled.
 
-Networks are untrained but not as initialised: heads start at zero, under which every search grows the same dull tree,
-so all parameters get noise. Positions come from random play, so that games stand at different depths.
+Networks are untrained, with noise on all parameters, because heads start at zero, with which every search grows the
+same tree. Positions come from random play, so that games have different lengths.
 
-The baseline is examples/nano_muzero.py with the networks of a case: pgx, mctx, Flax and Optax put together as their
-examples do, on one device, with XLA's own convolutions. Its functions are compiled one by one and called from Python,
-where `nano_muzero.iterate` compiles them into one: in its loop XLA's gradients of convolutions are 14 to 30 times
-slower. Rules are the library's, where nothing is to be gained or lost.
+The baseline is examples/nano_muzero.py with a case's network: pgx, mctx, Flax and Optax, combined as in their examples,
+on one device, with XLA's own convolutions. Its functions are compiled one by one and called from Python, although
+`nano_muzero.iterate` compiles them into one, because in its loop XLA's gradients of convolutions are 14 to 30 times
+slower. The rules are muzero_jax's, which makes no difference.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ from scripts.benchmarks.timing import Variant, going_on
 
 # --- cases; docs/benchmark.md describes W1, W2 and W3 under the same names --------------------------------------------
 
-# float32 on every device, because that is what the programs compute in that ours is measured against.
+# float32 on every device, because the programs with which ours is compared use it.
 MLP = NetworkConfig(kind="mlp", width=64, num_bins=3, compute_dtype="float32")
 # Two residual blocks of dynamics and two of prediction: a simulation is a tower of 4 blocks with 64 channels.
 TOWER = NetworkConfig(kind="tower", width=64, num_blocks=2, num_bins=3, compute_dtype="float32")
@@ -51,17 +51,17 @@ TOWER = NetworkConfig(kind="tower", width=64, num_blocks=2, num_bins=3, compute_
 def playing(
     env: str, network: NetworkConfig, num_envs: int, num_simulations: int, *, rollout_length: int = 1, **fields: Any
 ) -> Config:
-    """A config whose work is all in play: no exploration, Gumbel search with 16 considered actions."""
+    """A config for self-play without exploration, by Gumbel search with 16 considered actions."""
     search = SearchConfig(num_simulations=num_simulations, max_num_considered_actions=16, value_scale=0.4)
     games = SelfPlayConfig(num_envs=num_envs, rollout_length=rollout_length, exploration=0.0)
     return Config(env=env, network=network, search=search, self_play=games, **fields)
 
 
 def learning(config: Config, batch_size: int, updates: int, *, unroll_steps: int = 4, chunk: int = 1) -> Config:
-    """`config` with gradient steps from a buffer of 64 frames a game, which learns at once; windows bootstrap after 5.
+    """`config` with gradient steps from the start, a buffer of 64 frames per game, and windows that bootstrap after 5.
 
-    Ours makes a call's updates together, as in a run, and samples their windows at once: each call's temporaries are
-    fresh memory, whose 44,000 page faults cost a tenth of an update's time. The baseline makes one a call.
+    As in a run, a call of ours makes all updates and samples their windows at once, because its temporaries are fresh
+    memory, whose 44,000 page faults cost a tenth of an update's time. The baseline makes one update a call.
     """
     return replace(
         config,
@@ -73,9 +73,9 @@ def learning(config: Config, batch_size: int, updates: int, *, unroll_steps: int
 
 
 W1 = playing("connect_four", TOWER, 128, 50, rollout_length=4)
-W2 = playing("tic_tac_toe", MLP, 512, 25, rollout_length=8)  # of 256 to 2,048 games the best number for either program
+W2 = playing("tic_tac_toe", MLP, 512, 25, rollout_length=8)  # 512 games are best for both, of 256 to 2,048
 W3 = learning(playing("connect_four", TOWER, 64, 50, rollout_length=4), 256, 4, unroll_steps=5)
-SMALL_W3 = learning(  # a quarter of the batch, half of the network and of the unroll: compiled in a third of the time
+SMALL_W3 = learning(  # a quarter of the batch, half of the network and the unroll: compiles in a third of the time
     playing("connect_four", replace(TOWER, num_blocks=1), 64, 50, rollout_length=4), 64, 4, unroll_steps=2
 )
 WHOLE = learning(playing("tic_tac_toe", MLP, 256, 25, rollout_length=8), 256, 4, chunk=4)
@@ -88,7 +88,7 @@ def searching(config: Config, engine: str = "own", policy: str = "gumbel") -> Co
 
 
 def noisy_params(model: Model) -> Params:
-    """Parameters as of no particular training: fresh ones plus normal noise of deviation 0.1 on every leaf."""
+    """Initial parameters plus normal noise of deviation 0.1 on every leaf."""
     generator, fresh = np.random.default_rng(0), jax.jit(model.init)(jax.random.key(0))
     return jax.tree.map(lambda leaf: leaf + 0.1 * generator.standard_normal(leaf.shape, leaf.dtype), fresh)
 
@@ -112,13 +112,13 @@ EVERYWHERE, GAMES = PartitionSpec(), PartitionSpec(AXIS)
 
 
 def positions(config: Config, num_moves: int) -> SearchRoots:
-    """Positions of games some random moves old."""
+    """Positions after `num_moves` random moves."""
     environment = algorithms.make(config).environment
     return environment.roots(random_play(environment, config.self_play.num_envs, num_moves)[0].env_state)
 
 
 def search(config: Config, asked: SearchRoots) -> Variant:
-    """One search of every position, as runs do it: without returning trees, which would cost time."""
+    """One search of every position, as in runs, without returning trees, which takes time."""
     algorithm = algorithms.make(config)
     search_fn = algorithm.search(noise=True)
 
@@ -136,10 +136,10 @@ def python_search(config: Config, asked: SearchRoots) -> Variant:
 
 
 def network_calls(config: Config) -> Callable[[Params, Array], tuple[Array, Array]]:
-    """A search's network calls and nothing else, as if trees were free: a root, then a chain of moves from it.
+    """Only a search's network calls, as if trees took no time: a root, then a chain of moves from it.
 
-    The moves are fixed beforehand, so choosing them takes no time. Choosing by the argmax of an embedding took as long
-    as the network's own arithmetic, and made trees look free that were not.
+    The moves are fixed beforehand, so that choosing them takes no time. An argmax over an embedding took as long as the
+    network itself, and so made trees look free.
     """
     algorithm = algorithms.make(config)
     model = micro_batches.for_inference(algorithm.model)
@@ -185,7 +185,7 @@ def frames(config: Config) -> int:
 
 
 def host_driven_self_play(config: Config) -> Variant:
-    """The same moves driven from Python: one compiled search and step of all games a call, brought to the host."""
+    """The same moves driven from Python: a call searches and steps all games once and copies the moves to the host."""
     algorithm = algorithms.make(config)
     bound = {"environment": algorithm.environment, "search": algorithm.search(noise=True), "length": 1}
     play = jax.jit(partial(self_plays.rollout, **bound))
@@ -200,7 +200,7 @@ def host_driven_self_play(config: Config) -> Variant:
 
 
 def python_self_play(config: Config) -> Variant:
-    """Moves of one game, searched by a tree of Python objects and kept in a list; what the ablation starts from."""
+    """Moves of one game, searched by a tree of Python objects and stored in a list: the ablation's first step."""
     algorithm, generator = algorithms.make(config), np.random.default_rng(0)
     find = PythonTree(config, algorithm, noisy_params(algorithm.model))
     step, stored = jax.jit(self_plays.with_reset(algorithm.environment)), []
@@ -218,9 +218,9 @@ def python_self_play(config: Config) -> Variant:
 
 
 def chunk(config: Config, num_devices: int, *, plays: bool = True, one_graph: bool = True) -> Variant:
-    """The run's own program on a buffer full of random play; the unit is a frame, or an update if it only learns.
+    """A run's own program on a buffer full of random play; the unit is a frame, or an update if it only learns.
 
-    On a GPU it is one CUDA graph where a run's is, unless `one_graph` says no.
+    On a GPU it is one CUDA graph whenever a run's is, unless `one_graph` is False.
     """
     algorithm, mesh = algorithms.make(config), devices.make_mesh(num_devices)
     shapes, length = make_init(algorithm, config.seed, mesh).eval_shape(), config.replay.replay_length
@@ -245,7 +245,7 @@ def chunk(config: Config, num_devices: int, *, plays: bool = True, one_graph: bo
 
 
 def settings_of(config: Config) -> Settings:
-    """A config's settings, as far as the program has them; its names are the config's."""
+    """The config's values for all fields of the baseline's `Settings`, which have the same names."""
     groups = config.self_play, config.replay, config.search, config.targets, config.optimiser, config.network
     return Settings(
         **{name: getattr(group, name) for group in groups for name in Settings._fields if hasattr(group, name)}
@@ -253,7 +253,7 @@ def settings_of(config: Config) -> Settings:
 
 
 def nano_of(config: Config, algorithm: Algorithm, model: Model) -> Nano:
-    """A config's game and network, in the form that nano_muzero.py takes."""
+    """A config's game and network in the form of nano_muzero.py."""
     environment, of_root = algorithm.environment, attrgetter("embedding", "value_logits", "policy_logits")
     of_move = attrgetter("embedding", "reward_logits", "value_logits", "policy_logits")
     game = SimpleNamespace(
@@ -271,20 +271,20 @@ def nano_of(config: Config, algorithm: Algorithm, model: Model) -> Nano:
 
 
 def frames_of(moves: Transition) -> Frame:
-    """Our moves as the program keeps them."""
+    """Our moves as the baseline's frames."""
     names = {"policy": "search_policy", "value": "search_value"}
     return Frame(*(getattr(moves, names.get(name, name)) for name in Frame._fields))
 
 
 def with_xla_convolutions(model: Model) -> Model:
-    """`model` as it is traced for accelerators: convolutions are XLA's own, and a batch is taken whole."""
+    """`model` as traced for accelerators: with XLA's own convolutions, and no parts of batches."""
     traced = devices.made_for(SimpleNamespace(platform="gpu"))
     inferences = {name: traced(getattr(model, name)) for name in ("initial_inference", "recurrent_inference")}
     return model._replace(layer_bytes=None, **inferences)
 
 
 def mctx_puct(config: Config, algorithm: Algorithm) -> Any:
-    """mctx's other search, in the form that `nano_muzero.self_play` calls."""
+    """mctx's PUCT search in the form that `nano_muzero.self_play` calls."""
     find = algorithms.make(searching(config, "mctx", "puct"), algorithm.environment, algorithm.model).search(noise=True)
 
     def search(params, key, games, nano, *, gumbel_scale):
@@ -295,7 +295,7 @@ def mctx_puct(config: Config, algorithm: Algorithm) -> Any:
 
 
 def baseline(suite: str, config: Config) -> Variant:
-    """The baseline's program of a suite: self-play, where the unit is a move, a gradient step, or an iteration."""
+    """The baseline's program for a suite: self-play (unit: a move), a gradient step, or an iteration (unit: frames)."""
     algorithm = algorithms.make(config)
     algorithm = algorithm._replace(model=with_xla_convolutions(algorithm.model))
     nano = nano_of(config, algorithm, algorithm.model)
@@ -311,7 +311,7 @@ def baseline(suite: str, config: Config) -> Variant:
     buffer = frames_of(moves)
     if suite == "self-play":
         return Variant(going_on(lambda games: play(params, games, key), actor.env_state), frames(config))
-    if suite == "learner":  # on a batch that is there already
+    if suite == "learner":  # on a sampled batch
         window = draw(buffer, key)
         return Variant(going_on(lambda learner: 2 * update(learner, window, key)[:1], learner))
 

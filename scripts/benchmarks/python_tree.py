@@ -1,6 +1,6 @@
-"""A yardstick: PUCT as one would first write it, with a tree of Python objects and a network call a simulation.
+"""A yardstick: a simple PUCT search, with a tree of Python objects and one network call per simulation.
 
-It searches one position at a time, without noise at the root; a test holds its trees to ours, visit for visit.
+It searches one position at a time, without noise at the root; a test compares its visit counts with ours.
 """
 
 import math
@@ -17,7 +17,7 @@ from muzero_jax.types import SearchRoots
 
 
 class Node:
-    """A position in the tree: what the network said of it, and what search found below it."""
+    """A node of the tree: the network's outputs, and the results of the search below it."""
 
     def __init__(self, judged: simulator.Node):  # of batch 1
         prior, value, reward = jax.device_get((judged.prior, judged.value, judged.reward))
@@ -38,23 +38,23 @@ class PythonTree:
 
     def __init__(self, config: Config, algorithm: Algorithm, params: Any):
         self.settings = config.search
-        self.discount: Any = algorithm.environment.discount  # which alternating turns have
+        self.discount: Any = algorithm.environment.discount  # None unless turns alternate
         model = simulator.learned_model(algorithm.model, self.discount)
         self.root, self.expand = (partial(jax.jit(judge), params) for judge in (model.root, model.expand))
         self.no_chance = jax.random.key(0)
 
     def __call__(self, observation: Any, legal_action_mask: Any) -> Node:
-        """The root of a tree of `num_simulations` more nodes."""
+        """The root of a tree with `num_simulations` further nodes."""
         tree = Node(self.root(SearchRoots(observation[None], legal_action_mask[None], None)))
         legal = np.flatnonzero(legal_action_mask).tolist()
         total = sum(tree.prior[action] for action in legal)
-        tree.prior = [prior / total for prior in tree.prior]  # of legal actions, the only ones that are tried
+        tree.prior = [prior / total for prior in tree.prior]  # the root tries only legal actions
         for _ in range(self.settings.num_simulations):
             self.simulate(tree, legal)
         return tree
 
     def simulate(self, tree: Node, legal: list[int]) -> None:
-        """Walks down to an edge without a node, adds the node, and takes its value back up the path."""
+        """Walks down to an edge without a node, adds the node, and backs its value up the path."""
         path, actions = [tree], legal
         while (child := path[-1].children.get(action := self.select(path[-1], actions))) is not None:
             path.append(child)
@@ -69,7 +69,7 @@ class PythonTree:
             reward = node.reward
 
     def select(self, node: Node, actions: Any) -> int:
-        """The action of the highest PUCT score (MuZero, appendix B); Q is scaled to [0, 1] among the siblings."""
+        """The action with the highest PUCT score (MuZero, appendix B); Q is scaled to [0, 1] among the siblings."""
         q = {action: child.reward + self.discount * child.value for action, child in node.children.items()}
         low, high = min([node.value, *q.values()]), max([node.value, *q.values()])
         span, s = max(high - low, 1e-8), self.settings

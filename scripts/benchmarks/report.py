@@ -1,4 +1,4 @@
-"""Tables, plots and numbers as a person reads them, and the machine that figures are of."""
+"""Tables, plots and numbers for people, and a description of the machine."""
 
 import math
 import os
@@ -23,7 +23,7 @@ Record = dict[str, Any]
 
 
 class Section(NamedTuple):
-    """One chapter: what was measured and in which unit, tables as Markdown, and plots by title, of cases by size."""
+    """One chapter: a text, tables as Markdown, and plots by title, each from cases of growing size."""
 
     title: str
     text: str
@@ -37,20 +37,20 @@ def three_digits(value: float) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; the first column is text, the others lean to the right."""
+    """A Markdown table; the first column is text, the others are aligned to the right."""
     head, *body = ("| " + " | ".join(row) + " |" for row in (header, *rows))
     return "\n".join([head, "|---" + "|---:" * (len(header) - 1) + "|", *body])
 
 
 def columns_table(corner: str, columns: Mapping[str, Mapping[str, str]]) -> str:
-    """A Markdown table from its columns by title, each with its cells by the name of their row."""
+    """A Markdown table from columns: {title: {name of the row: cell}}."""
     names = dict.fromkeys(name for column in columns.values() for name in column)
     rows = ((name, *(column.get(name, NOTHING) for column in columns.values())) for name in names)
     return table((corner, *columns), rows)
 
 
 def rates_table(records: Sequence[Record]) -> str:
-    """A column for each case of a suite, with a row for each rate and each ratio; in brackets the spread."""
+    """A Markdown table with a column for each case of a suite, and a row for each rate and ratio, with spreads."""
     columns = {record["case"]: dict(_cells(record)) for record in records}
     return columns_table(f"{records[0]['suite']}: {records[0]['unit']}", columns)
 
@@ -67,14 +67,14 @@ def _cells(record: Record) -> Iterator[tuple[str, str]]:
 
 
 def size_of(record: Record) -> int:
-    """The size that a case is named by."""
+    """The size that is a case's name."""
     return int(record["case"].replace(",", ""))
 
 
 def crossover(records: Sequence[Record], first: str, second: str) -> str:
-    """From which size on the second is ahead at all larger ones, by medians; equal rates count as not ahead.
+    """In words, the size from which the second has the higher median rate at all larger sizes.
 
-    Between two sizes the logarithm of the ratio is taken to be linear in the size's logarithm.
+    Between two sizes, the ratio's logarithm is interpolated linearly in the size's logarithm.
     """
     rates = {size_of(record): record["rates"] for record in records}
     lag = {size: math.log(of[first]["median"] / of[second]["median"]) for size, of in rates.items()}
@@ -123,7 +123,7 @@ def draw(path: Path, title: str, records: Sequence[Record]) -> None:
 
 
 def describe(arguments: Sequence[str]) -> dict[str, Any]:
-    """Hardware and versions, without which no figure must be read; `arguments` are the command's, script first."""
+    """Hardware, versions, commit and command of a measurement; `arguments` are the command's, script first."""
     script, *others = arguments
     return {
         "date": datetime.now().isoformat(" ", "minutes"),
@@ -137,7 +137,7 @@ def describe(arguments: Sequence[str]) -> dict[str, Any]:
 
 
 def commit() -> str | None:
-    """The commit whose code is measured, with "-dirty" if the clone was changed since; None without git."""
+    """The measured commit, with "-dirty" if the clone has changes; None without git."""
     asked = ["git", "describe", "--always", "--dirty", "--exclude=*"]
     done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True)
     return done.stdout.strip() or None

@@ -1,4 +1,4 @@
-"""The suites: which cases each holds, what the project promises of them, and what is measured of a case."""
+"""The suites: the cases of each, the promised ratios, and the measurement of a case."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +24,7 @@ AGAINST_PLAIN = (ALL, PLAIN), (ALL, ONE), (ONE, PLAIN)
 
 
 class Ratio(NamedTuple):
-    """A question about two variants: how many times faster is the first than the second?"""
+    """A ratio to measure: how many times faster is one variant than another?"""
 
     numerator: str
     denominator: str
@@ -32,14 +32,14 @@ class Ratio(NamedTuple):
 
 
 class Case(NamedTuple):
-    """Variants that are measured in turn, and the ratios that are taken of them."""
+    """Variants that are measured in turn, and the ratios to compute from them."""
 
     suite: str
     name: str
     unit: str
-    make: Callable[[], dict[str, Variant]]  # builds and compiles; called when the case's turn has come
+    make: Callable[[], dict[str, Variant]]  # builds and compiles; called just before the case is measured
     ratios: tuple[Ratio, ...]
-    num_devices: int | None = None  # of the variants on all devices, where there are any
+    num_devices: int | None = None  # of the variants on all devices, if there are any
 
 
 def measure(case: Case, effort: Effort) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def measure(case: Case, effort: Effort) -> dict[str, Any]:
 
 
 def search(quick: bool) -> Iterator[Case]:
-    """One search of a batch of positions, MLP of width 64, one device: ours against mctx and the network alone."""
+    """One search of a batch of positions, MLP of width 64, one device: ours against mctx and only the network."""
     hex9, small = ("hex", 9, 20), ("tic_tac_toe", None, 2)
     aims = {("gumbel", 82, 1024): 5.0, ("puct", 82, 1024): 14.0, ("gumbel", 9, 256): 1.7, ("puct", 9, 256): 8.0}
     sizes = [(small, 256, 32), (small, 1, 32)]
@@ -120,7 +120,7 @@ def iteration(quick: bool) -> Iterator[Case]:
 
 
 def ablation(quick: bool) -> Iterator[Case]:
-    """What each step away from a plain pipeline gives: our search, many games, one program, all devices, bfloat16."""
+    """The gain of each step from a plain pipeline: our search, many games, one program, all devices, bfloat16."""
     games = 64 if quick else 512
     config = searching(playing("hex", MLP, games, 32, rollout_length=4, board_size=5), policy="puct")
     steps = [(later, before) for before, later in pairwise((TREE, ONE_GAME, HOST, ONE, ALL))]
@@ -129,7 +129,7 @@ def ablation(quick: bool) -> Iterator[Case]:
 
 
 def chunk(quick: bool) -> Iterator[Case]:
-    """Whole chunks of Hex's presets for this device: by search, by graphs, by precision and by games."""
+    """Whole chunks of Hex's presets for this device: by search, CUDA graphs, precision and number of games."""
     small, large = (_with_fewer_games(presets.preset("hex", size), 16 if quick else 1) for size in (5, 9))
     whole = replace(small, network=replace(small.network, compute_dtype="float32"))
     variants = {
@@ -147,7 +147,7 @@ def chunk(quick: bool) -> Iterator[Case]:
 
 
 def _chunks(name: str, makers: Mapping[str, Callable[[], Variant]]) -> Case:
-    """The first variant against each other. All compile at once: a GPU's programs take a minute each of one core."""
+    """The first variant against all others, compiled in parallel, because a GPU's program takes a core a minute."""
 
     def make():
         with ThreadPoolExecutor(len(makers)) as pool:
@@ -158,7 +158,7 @@ def _chunks(name: str, makers: Mapping[str, Callable[[], Variant]]) -> Case:
 
 
 def _with_fewer_games(config: Config, divisor: int) -> Config:
-    """As many times fewer games and windows."""
+    """The config with its games and windows divided by `divisor`."""
     games, windows = config.self_play.num_envs // divisor, config.optimiser.batch_size // divisor
     play, optimiser = replace(config.self_play, num_envs=games), replace(config.optimiser, batch_size=windows)
     return replace(config, self_play=play, optimiser=optimiser)
@@ -176,9 +176,9 @@ UNITS = {"self-play": "moves/s", "learner": "updates/s", "iteration": "frames/s"
 
 
 def _case(suite: str, name: str, config: Config, pairs: Sequence[tuple[str, str]], aim: float | None = None) -> Case:
-    """A case with the variants that its ratios need, and with runs' own arithmetic where that is not the config's.
+    """A case with the variants that its ratios need, and one with automatic precision if that is another.
 
-    "All devices" are as many as divide the sizes, as in a run; the aim is what the project promises of the first ratio.
+    "All devices" are as many as divide the sizes, as in a run; the aim is that of the first ratio.
     """
     ratios = [Ratio(first, second, None if number else aim) for number, (first, second) in enumerate(pairs)]
     automatic = replace(config, network=replace(config.network, compute_dtype="auto"))

@@ -1,9 +1,9 @@
-"""Things compared are measured in turn, in one process: A B A B ...
+"""Measures variants in turn, in one process: A B A B ...
 
-A shared machine drifts by tens of percent within a minute, so a figure of its own says little, and a ratio of two means
-something only if both saw the same minute. Spreads are interquartile ranges, which one interrupted round does not
-widen. Before each sample the threads of the one before come to rest, and calls that are not counted then wake the
-sample's own.
+A shared machine's speed drifts by tens of percent within a minute, so a single figure says little, and a ratio is
+meaningful only if both variants ran in the same minute. Spreads are interquartile ranges, which one interrupted round
+does not widen. Before each sample, a pause lets the threads of the one before come to rest, and uncounted calls wake
+the sample's own.
 """
 
 import time
@@ -16,26 +16,26 @@ import jax
 PAUSE_SECONDS = 0.12
 """NumPy's OpenBLAS was seen to spin for 105 ms after a product, which doubled the time of XLA's next program."""
 LONG_SECONDS = 0.25
-"""Seconds of one call from which on it needs no warm-up: threads wake up in a few hundredths."""
+"""Seconds above which a call needs no warm-up, because threads wake up in a few hundredths."""
 
 
 class Sample(NamedTuple):
     """A rate or a ratio by rounds."""
 
     median: float
-    spread: float  # half the interquartile range over the median: 0.1 is "give or take a tenth"
+    spread: float  # half the interquartile range over the median: 0.1 is +- 10%
 
 
 class Variant(NamedTuple):
     """A program of ours or a yardstick, ready to run."""
 
-    run: Callable[..., Any]  # one call; what it returns is waited for
+    run: Callable[..., Any]  # one call; the clock stops when its result is ready
     work: float = 1.0  # units done in one call
     prepare: Callable[[], Any] | None = None  # makes an input for every call, outside the clock
 
 
 def going_on(program: Callable, state: Any, *others: Any) -> Callable[[], Any]:
-    """Calls of `program` (state, *others) -> (next state, output), each with the state of the one before."""
+    """A function that calls `program`, (state, *others) -> (next state, output), each time with the next state."""
 
     def run():
         nonlocal state
@@ -49,7 +49,7 @@ class Effort(NamedTuple):
     """How long to measure."""
 
     rounds: int
-    seconds: float  # that one sample should last; a longer call is one sample
+    seconds: float  # of one sample, at least one call
 
 
 QUICK, FULL = Effort(3, 0.1), Effort(5, 0.3)
@@ -66,7 +66,7 @@ def in_turn(variants: Mapping[str, Variant], effort: Effort) -> dict[str, list[f
 
 
 def _sample(variant: Variant, seconds: float) -> float:
-    """The mean of the calls that begin within so many seconds, at least one, after as many that do not count."""
+    """The mean time of the calls that begin within `seconds`, at least one, after uncounted calls for as long."""
     time.sleep(PAUSE_SECONDS)
     first, *_ = _calls(variant, seconds)
     return first if first > LONG_SECONDS else fmean(_calls(variant, seconds))
@@ -88,11 +88,11 @@ def _call(variant: Variant) -> float:
 
 
 def summarise(values: Sequence[float]) -> Sample:
-    """Median and spread of the rounds, of which there are at least two."""
+    """Median and spread over at least two rounds."""
     low, middle, high = quantiles(values, n=4, method="inclusive")
     return Sample(middle, (high - low) / 2 / middle)
 
 
 def ratio(first: Sequence[float], second: Sequence[float]) -> Sample:
-    """The first over the second, round by round: what slowed a whole round down is in both."""
+    """The first over the second, round by round, because what slows down a round slows both."""
     return summarise([a / b for a, b in zip(first, second, strict=True)])

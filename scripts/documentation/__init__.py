@@ -1,1 +1,1 @@
-"""What the pages take from the code and from result files, so that they cannot grow old."""
+"""Parts of the site that are made from the code, so that they stay up to date."""

@@ -1,8 +1,7 @@
-"""What mkdocs calls while it builds the site: links that leave it are mended, and its address is the project's.
+"""Hooks of mkdocs, which rewrite links that leave the site and insert the project's address.
 
-Links to files that the site does not have lead to the repository, if pyproject.toml names one; else they are text,
-because the site is no copy of the code. With an address the page of installing also begins with `git clone`, and the
-pages of notebooks with a link that opens them in Colab.
+Links to files that are not in the site lead to the repository, if pyproject.toml names one; else they become text. With
+an address, the page on installing also begins with `git clone`, and pages of notebooks with a link to Colab.
 """
 
 import logging
@@ -15,33 +14,33 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 MADE = {ROOT / "notebooks": "notebooks", ROOT / "muzero_jax" / "agents": "agents"}
-"""Folders whose notebooks and cards are pages of the site, with the folder of these pages."""
+"""Folders whose notebooks and cards become pages of the site, with the folder of these pages."""
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!\w+:)([^)\s#]+)(#[^)\s]*)?\)")
 _log = logging.getLogger("mkdocs.hooks.documentation")
 
 
 def repository() -> str:
-    """The project's public address; empty as long as pyproject.toml names none."""
+    """The project's public address; empty if pyproject.toml names none."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     return project.get("urls", {}).get("Repository", "").rstrip("/")
 
 
 def on_config(config: Any) -> Any:
-    """Sets the repository's address, which the configuration file cannot know."""
+    """Sets the repository's address from pyproject.toml."""
     if address := repository():
         config.repo_url, config.edit_uri = address, ""
     return config
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """The page with its links out of the site mended, and with what an address adds."""
+    """The page with rewritten links, and with the additions of `with_address`."""
     uri, address = page.file.src_uri, repository()
     folder = next((path for path, name in MADE.items() if uri.startswith(f"{name}/")), (DOCS / uri).parent)
     return with_address(_LINK.sub(lambda link: leave(link, folder, address), markdown), uri, address)
 
 
 def with_address(markdown: str, uri: str, address: str) -> str:
-    """The page with the project's address where a reader would type it; unchanged if there is none."""
+    """The page with `git clone` or a link to Colab, if the project has an address and the page needs one."""
     if address and uri == "install.md":
         clone = f"git clone {address} muzero_jax && cd muzero_jax"
         return markdown.replace("```bash\n", f"```bash\n{clone}\n", 1)
@@ -62,7 +61,7 @@ def in_site(path: Path) -> Path | None:
 
 
 def leave(link: re.Match[str], folder: Path, address: str) -> str:
-    """A link of a page in `folder`: to a page of the site, or, if there is none, to the repository; else text."""
+    """A link of a page in `folder`, rewritten to lead to a page of the site, else to the repository; else text."""
     text, target, heading = link[1], link[2], link[3] or ""
     path = (folder / target).resolve()
     if (there := in_site(path)) is not None:

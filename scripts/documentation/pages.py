@@ -1,6 +1,6 @@
-"""What the site has beyond docs/: pages of notebooks and of agents' cards, and tables of the config and the flags.
+"""Generates pages of the site that are not in docs/: notebooks, agents' cards, and tables of the config and flags.
 
-mkdocs-gen-files runs this file whenever the site is built, and nothing of it is committed. Tables are appended to
+mkdocs-gen-files runs this file whenever the site is built, and its output is not committed. Tables are appended to
 docs/config.md and docs/commands.md, so that links to these pages work in the repository too.
 """
 
@@ -40,13 +40,13 @@ FAMILIES: dict[str, Callable[[], Config]] = {
     "backgammon": presets.GAMES["backgammon"],
     "towers": lambda: presets.tower("chess", num_bins=3),
 }
-"""One preset of each family. Chess, shogi and Go 19x19 have that of a tower."""
+"""One preset of each family. Chess, shogi and Go 19x19 have the towers' preset."""
 HELP = (
     *(f"experiments/evaluate.py {name}" for name in "exam match returns tournament oracle fidelity exhaustive".split()),
     *(f"experiments/{name}" for name in ("evaluate.py openings", "evaluate.py compare", "tune.py", "play.py")),
     *(f"scripts/{name}.py" for name in "reproduce export_agent export_onnx benchmark hardware_report preview".split()),
 )
-"""The commands that are shown with their help."""
+"""The commands whose help the page shows."""
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -56,7 +56,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def config_page() -> Iterator[str]:
-    """The fields of the config, one table a group, and the ranges that `tune.py` draws from."""
+    """The fields of the config, in one table per group, and the ranges of `tune.py`."""
     base = Config()
     flags = flags_of(base)
     own = {title: {flag.name: flag.default for flag in flags_of(make())} for title, make in FAMILIES.items()}
@@ -73,7 +73,7 @@ def config_page() -> Iterator[str]:
 
 
 def commands_page() -> Iterator[str]:
-    """The flags of one call of `train.py` as a table, and what the other commands print as help."""
+    """The flags of one call of `train.py` as a table, and the help of the other commands."""
     yield "## Flags\n\n### experiments/train.py\n"
     rows = ((*cells(flag), flag.sentence) for flag in flags_of(Session()))
     yield table(("flag", "type", "default", "meaning"), map(linked, rows))
@@ -82,13 +82,13 @@ def commands_page() -> Iterator[str]:
 
 
 def cells(flag: Flag) -> tuple[str, str, str]:
-    """The cells of a flag: its name and its short one, type with range, and default."""
+    """The cells of a flag: its names, type with range, and default."""
     short = f", `{flag.field.fact.short}`" if flag.field.fact.short else ""
     return f"`{flag.name}`{short}", allowed(flag.field.hint) if flag.value else "a switch", shown(flag.default)
 
 
 def others(flag: Flag, own: dict[str, dict[str, Any]]) -> str:
-    """The defaults in the preset families that have another than the config's, families of one value together."""
+    """The presets' defaults that differ from the config's, with the families that share each value."""
     by_value: dict[str, list[str]] = {}
     for title, defaults in own.items():
         if defaults[flag.name] != flag.default and flag.name != "--env":
@@ -97,7 +97,7 @@ def others(flag: Flag, own: dict[str, dict[str, Any]]) -> str:
 
 
 def shown(value: Any) -> str:
-    """A default as one would type it; a switch is on or off."""
+    """A default as users would type it; a switch is on or off."""
     if isinstance(value, bool):
         return "on" if value else "off"
     text = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
@@ -105,7 +105,7 @@ def shown(value: Any) -> str:
 
 
 def linked(row: Sequence[str]) -> list[str]:
-    """The row with its meaning's pages as links; nothing else of it is Markdown."""
+    """The row with links to the pages that its last cell names, and other Markdown in that cell escaped."""
     meaning = row[-1].replace("<", "&lt;").replace("[", "\\[")
     return [*row[:-1], re.sub(r"docs/([\w-]+\.md)", r"[\1](\1)", meaning)]
 
@@ -119,7 +119,7 @@ def ranges(config: Config) -> Iterator[Sequence[str]]:
 
 
 def help_text(command: str) -> str:
-    """What a command of ours prints for `--help`."""
+    """The output of a command for `--help`."""
     script, *words = command.split()
     printed, argv = io.StringIO(), sys.argv
     sys.argv, os.environ["COLUMNS"] = [script, *words, "--help"], "100"
@@ -132,15 +132,15 @@ def help_text(command: str) -> str:
 
 
 def notebook(path: Path) -> str:
-    """A notebook as a page, with the outputs that are committed."""
+    """A notebook as a page, with its committed outputs."""
     return "\n\n".join(map(cell_text, json.loads(path.read_text(encoding="utf-8"))["cells"]))
 
 
 def cell_text(cell: dict[str, Any]) -> str:
-    """A cell: its text, or its code with what was printed and drawn."""
+    """A cell as Markdown: its text, or its code with its outputs."""
     source = "".join(cell["source"])
     if cell["cell_type"] != "code":
-        return source.replace("<details>", '<details markdown="1">')  # else its text is not read as Markdown
+        return source.replace("<details>", '<details markdown="1">')  # so that its text is read as Markdown
     return "\n\n".join([fenced("python", source), *filter(None, map(output_text, cell["outputs"]))])
 
 
@@ -178,5 +178,5 @@ def write() -> None:
             page.write(path.read_text(encoding="utf-8"))
 
 
-if __name__ == "<run_path>":  # which mkdocs-gen-files calls it
+if __name__ == "<run_path>":  # the name that mkdocs-gen-files gives it
     write()

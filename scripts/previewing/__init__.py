@@ -1,1 +1,1 @@
-"""What `scripts/preview.py` reads from programs that were compiled for accelerators which are not there."""
+"""Parts of `scripts/preview.py`, which reads programs that were compiled for accelerators elsewhere."""

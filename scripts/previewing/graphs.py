@@ -1,8 +1,8 @@
-"""What a GPU's host starts: kernels and copies one by one, or CUDA graphs of many, from the thunks that XLA dumps.
+"""Counts what a GPU's host launches, single kernels and copies or CUDA graphs of many, from XLA's dump of thunks.
 
-XLA's last step for a GPU turns its operations into thunks, and runs of them into command buffers, which are CUDA
-graphs. A loop that stays outside of a graph is driven by the host: it starts what a turn holds, and where XLA does not
-know the number of turns, it waits for the device after each.
+XLA's last step for a GPU turns operations into thunks, and sequences of thunks into command buffers, which are CUDA
+graphs. The host drives a loop outside of graphs: it launches the content of each turn, and if XLA does not know the
+number of turns, it waits for the device after each.
 """
 
 import re
@@ -13,13 +13,13 @@ from scripts.previewing import program
 
 GRAPH, LOOP, BRANCH = "kCommandBuffer", "kWhile", "kConditional"
 UNSEEN = {"kAsyncDone"}
-"""Thunks that start nothing."""
+"""Thunks that launch nothing."""
 _THUNK = re.compile(r"^( *)(\d+): (k\w+)")
 _SECTION = re.compile(r"^( *)([\w ]+):\s*$")
 
 
 class Thunk(NamedTuple):
-    """One step of the host, with those inside it by section: a loop's condition and body, a conditional's branches."""
+    """One step of the host, and its inner steps by section: a loop's condition and body, a conditional's branches."""
 
     number: int
     kind: str
@@ -27,25 +27,25 @@ class Thunk(NamedTuple):
 
 
 class Starts(NamedTuple):
-    """What the host does."""
+    """The host's work."""
 
-    starts: float  # of kernels, copies and graphs
-    graphs: float  # of these the graphs
+    starts: float  # launches of kernels, copies and graphs
+    graphs: float  # those of graphs
     waits: float
-    kernels: float  # and copies that the device runs, within graphs or not
+    kernels: float  # and copies on the device, in graphs or not
 
     def times(self, turns: float) -> "Starts":
-        """The same so many times."""
+        """The work of `turns` turns."""
         return Starts(*(turns * number for number in self))
 
 
 def read(folder: Path) -> tuple[Thunk, dict[int, int | None]]:
-    """The thunks that XLA dumped into a folder for a program, and the turns of its loops by number (None: unknown)."""
+    """A program's thunks from XLA's dump in a folder, and the turns of its loops by thunk number (None: unknown)."""
 
     def largest(pattern: str) -> str:
         return max(folder.glob(pattern), key=lambda file: file.stat().st_size).read_text()
 
-    sequence = "*thunk_sequence_after_thunk_passes.txt"  # there only if these passes changed something
+    sequence = "*thunk_sequence_after_thunk_passes.txt"  # exists only if these passes changed something
     root = parse(largest(sequence if list(folder.glob(sequence)) else "*thunk_sequence.txt"))
     computations, _ = program.parse(largest("*gpu_after_optimizations.txt"))
     operations = {name: each for found in computations.values() for name, each in found.items()}
@@ -57,9 +57,9 @@ def read(folder: Path) -> tuple[Thunk, dict[int, int | None]]:
 
 
 def parse(text: str) -> Thunk:
-    """The tree of XLA's text: four spaces a level; a loop's condition is printed without its indentation."""
+    """The tree in XLA's text, which indents by four spaces a level, except a loop's condition."""
     root = Thunk(-1, "root", {"": []})
-    open_: list[tuple[int, Thunk, str]] = [(-4, root, "")]  # indentation, thunk, the section that is being read
+    open_: list[tuple[int, Thunk, str]] = [(-4, root, "")]  # indentation, thunk, its current section
     for line in text.splitlines():
         if found := _THUNK.match(line):
             indent = len(found[1])
@@ -76,7 +76,7 @@ def parse(text: str) -> Thunk:
 
 
 def count(thunk: Thunk, turns: dict[int, int | None], unknown_turns: float, *, in_graph: bool = False) -> Starts:
-    """What the host does for a thunk, and for all within it; loops with all their turns."""
+    """The host's work for a thunk and its inner thunks, including all turns of loops."""
 
     def of(thunks: list[Thunk], inside: bool = in_graph) -> Starts:
         found = [count(each, turns, unknown_turns, in_graph=inside) for each in thunks]
@@ -101,7 +101,7 @@ def count(thunk: Thunk, turns: dict[int, int | None], unknown_turns: float, *, i
 
 
 def left_outside(root: Thunk) -> list[Thunk]:
-    """The loops and conditionals that are in no graph."""
+    """The loops and conditionals outside of graphs."""
     if root.kind == GRAPH:
         return []
     own = [root] if root.kind in (LOOP, BRANCH) else []

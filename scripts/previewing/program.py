@@ -1,7 +1,7 @@
-"""What a compiled program would do, read from XLA's text of it: its kernels and bytes, loops with all their turns.
+"""Counts a compiled program's kernels and bytes in XLA's text, including all turns of loops.
 
-Each operation of the text that is not free counts as a kernel, copies and library calls too. What the host starts of
-them is in `graphs`. Bytes are what operations read and write, without what caches save.
+Each operation that is not free counts as a kernel, also copies and library calls. `graphs` counts which of them the
+host launches. Bytes are those that operations read and write, as if there were no caches.
 """
 
 import math
@@ -24,7 +24,7 @@ class Operation(NamedTuple):
     kind: str
     result: str  # its type
     operands: tuple[str, ...]
-    attributes: str  # what stands behind the operands; of a constant its value
+    attributes: str  # the text after the operands; of a constant, its value
     is_root: bool
 
     def named(self, attribute: str) -> list[str]:
@@ -34,13 +34,13 @@ class Operation(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What some part of a program does."""
+    """The work of a part of a program."""
 
     kernels: float = 0.0
     size: float = 0.0  # bytes read and written
 
     def times(self, turns: float) -> "Work":
-        """The same so many times."""
+        """The work of `turns` turns."""
         return Work(turns * self.kernels, turns * self.size)
 
 
@@ -48,10 +48,10 @@ Computations = dict[str, dict[str, Operation]]
 
 
 def work_of_iteration(text: str, iterations: int, unknown_turns: float) -> Work:
-    """What a turn of the program's loop over so many iterations does, or all of the program if it has no such loop.
+    """The work of one turn of the program's loop over iterations, or of the whole program if it has no such loop.
 
     Args:
-      unknown_turns: those of a loop whose length is not known before it runs.
+      unknown_turns: the assumed turns of a loop whose length is unknown before it runs.
     """
     computations, entry = parse(text)
     loops = (operation for operation in _reached(entry, computations) if operation.kind == "while")
@@ -84,7 +84,7 @@ def parse(text: str) -> tuple[Computations, str]:
 
 
 def size_of(shape: str) -> int:
-    """Bytes of a type, a tuple's being those of its parts."""
+    """Bytes of a type, which may be a tuple."""
     bits = (
         math.prod(map(int, filter(None, dimensions.split(",")))) * (8 if kind == "pred" else int(width or 0))
         for kind, width, dimensions in _ARRAY.findall(shape)
@@ -93,7 +93,7 @@ def size_of(shape: str) -> int:
 
 
 def work(bodies: list[str], computations: Computations, unknown_turns: float) -> Work:
-    """What computations do: of a conditional the larger branch, of a loop of unknown length its condition too."""
+    """The work of computations: a conditional counts its larger branch, a loop of unknown length also its condition."""
     found = [Work()]
     for operations in (computations[body] for body in bodies):
         for operation in operations.values():
@@ -113,7 +113,7 @@ def work(bodies: list[str], computations: Computations, unknown_turns: float) ->
 
 
 def turns(operation: Operation, computations: Computations) -> int | None:
-    """A loop's length if XLA says it, as for GPUs, or if its condition compares with a constant, as for TPUs."""
+    """A loop's length if XLA states it, as for GPUs, or if its condition compares with a constant, as for TPUs."""
     if said := re.search(r'known_trip_count":\{"n":"(\d+)"', operation.attributes):
         return int(said[1])
     condition = computations[operation.named("condition")[0]]
@@ -123,11 +123,11 @@ def turns(operation: Operation, computations: Computations) -> int | None:
 
 
 def _traffic(operation: Operation, operations: dict[str, Operation], computations: Computations) -> int:
-    """Bytes that one operation reads and writes; of what it indexes into, only what it takes or replaces."""
+    """Bytes that one operation reads and writes; of arrays that it indexes, only the part that it reads or replaces."""
     sizes = [size_of(operations[name].result) if name in operations else 0 for name in operation.operands]
     if operation.kind == "fusion":
         return _of_fusion(sizes, computations[operation.named("calls")[0]])
-    if operation.kind == "custom-call":  # bytes without an operand's name behind them are a library's room to work in
+    if operation.kind == "custom-call":  # int8 results are a library's work space
         return sum(sizes) + size_of(re.sub(r"s8\[\d+\]", "", operation.result))
     if (changed := _changed(operation, operations)) is not None:
         return 2 * changed
@@ -158,7 +158,7 @@ def _taken(user: Operation, name: str, fused: dict[str, Operation]) -> int | Non
 
 
 def _changed(operation: Operation, operations: dict[str, Operation]) -> int | None:
-    """Bytes that an operation replaces in an array that is updated in place; None if it is of another kind."""
+    """Bytes that an operation replaces in an array that it updates in place; None for other operations."""
     which = {"dynamic-update-slice": 1, "scatter": 2}.get(operation.kind)
     if which is None:
         return None

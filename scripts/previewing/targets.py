@@ -1,9 +1,9 @@
-"""Accelerators by name: their figures, and JAX devices to compile for that need not be there.
+"""Accelerators by name: their figures, and JAX devices to compile for, which need not be on this machine.
 
 Peaks, bandwidth and memory are the makers': NVIDIA's data sheets of T4, L4, A100 SXM 40 GB and H100 SXM, without
-sparsity, and Google Cloud's page on the v5e. From the A100 on, JAX multiplies float32 in TF32. What a launch and a wait
-of the host cost depends on the host; no maker says it, so these are orders of magnitude (2 to 5 and 8 to 20 us). A TPU
-runs a program whole, so its operations cost neither.
+sparsity, and Google Cloud's page on the v5e. From the A100 on, JAX multiplies float32 in TF32. The time of the host's
+launches and waits depends on the host and is not in data sheets, so these are orders of magnitude (2 to 5 and 8 to 20
+us). A TPU runs a whole program by itself, without either.
 """
 
 import os
@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 
 class Chip(NamedTuple):
-    """What XLA's compiler asks of a GPU; OpenXLA's files of `target_config/specs` have the same."""
+    """What XLA's compiler needs to know about a GPU, as in OpenXLA's files of `target_config/specs`."""
 
     cores: int
-    units: int  # of float32, a core
+    units: int  # float32 units per core
     gigahertz: float
     cache: int  # bytes of L2
-    shared: int  # bytes of shared memory a core
-    threads: int  # at most, a core
+    shared: int  # bytes of shared memory per core
+    threads: int  # most per core
 
 
 class Target(NamedTuple):
@@ -32,17 +32,17 @@ class Target(NamedTuple):
     peak: dict[str, float]  # FLOP/s by compute dtype
     bandwidth: float  # bytes/s
     memory: int  # bytes
-    launch: float  # seconds that the host takes for one
-    wait: float  # seconds that the device idles where the host must read a number to go on
+    launch: float  # seconds of the host for one
+    wait: float  # seconds that the device idles when the host must read a number
     chip: Chip | None = None
 
     @property
     def available(self) -> int:
-        """Bytes that a run may fill: JAX takes three quarters of a GPU's memory."""
+        """Bytes that a run may use: JAX takes three quarters of a GPU's memory."""
         return self.memory * 3 // 4 if self.platform == "gpu" else self.memory
 
     def memory_stats(self) -> dict[str, int]:
-        """As a `jax.Device` that is there."""
+        """Like `jax.Device.memory_stats`."""
         return {"bytes_limit": self.available}
 
 
@@ -73,10 +73,10 @@ PACKAGES = {"gpu": "jax_cuda12_plugin", "tpu": "libtpu"}
 
 
 def prepare() -> None:
-    """Tells JAX and XLA, before their first use, that no accelerator is here, and where CUDA's assembler is."""
+    """Configures JAX and XLA, before their first use, to run without an accelerator and to find CUDA's assembler."""
     nvcc = Path(sysconfig.get_path("purelib")) / "nvidia" / "cuda_nvcc"
     os.environ |= {"JAX_PLATFORMS": "cpu", "CUDA_VISIBLE_DEVICES": "-1", "TPU_SKIP_MDS_QUERY": "1"}
-    os.environ |= {"TPU_WORKER_HOSTNAMES": "localhost", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1"}  # no TPU is locked by it
+    os.environ |= {"TPU_WORKER_HOSTNAMES": "localhost", "ALLOW_MULTIPLE_LIBTPU_LOAD": "1"}  # locks no TPU
     os.environ |= {"TF_CPP_MIN_LOG_LEVEL": "2", "PATH": f"{nvcc / 'bin'}{os.pathsep}{os.environ['PATH']}"}
     flags = f"--xla_gpu_cuda_data_dir={nvcc} --xla_gpu_autotune_level=0 --xla_gpu_enable_triton_gemm=false"
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {flags}"
@@ -89,7 +89,7 @@ def check_installed(target: Target) -> None:
     if find_spec(PACKAGES[target.platform]) is None:
         raise ValueError(
             f"compiling for a {target.title} needs {PACKAGES[target.platform]}: "
-            "in a virtual environment of its own, pip install -e '.[preview]' -c constraints.txt"
+            "in a separate virtual environment, pip install -e '.[preview]' -c constraints.txt"
         )
 
 
@@ -101,7 +101,7 @@ def devices(target: Target, count: int, cuda: str = "12.9") -> list[Any]:
     check_installed(target)
     if target.chip is None:
         return list(topologies.get_topology_desc(platform="tpu", topology_name="v5e:2x2").devices)[:count]
-    known = xla_bridge.canonicalize_platform  # jax 0.10 renames "gpu" only where a GPU is (jax-ml/jax#23971)
+    known = xla_bridge.canonicalize_platform  # jax 0.10 renames "gpu" only if there is one (jax-ml/jax#23971)
     xla_bridge.canonicalize_platform = lambda name: "cuda" if name in ("gpu", "cuda") else known(name)
     found = topologies.get_topology_desc(
         platform="cuda", target_config=_told(target, target.chip, cuda), topology=f"1x1x{count}"
@@ -110,7 +110,7 @@ def devices(target: Target, count: int, cuda: str = "12.9") -> list[Any]:
 
 
 def _told(target: Target, chip: Chip, cuda: str) -> str:
-    """What XLA is told of a GPU, as the text of its `GpuTargetConfigProto`."""
+    """The description of a GPU for XLA, as the text of its `GpuTargetConfigProto`."""
     major, minor = (target.compute_capability or "").split(".")
     numbers = {
         "threads_per_block_limit": 1024, "threads_per_warp": 32, "shared_memory_per_block": 49152,
@@ -122,7 +122,7 @@ def _told(target: Target, chip: Chip, cuda: str) -> str:
         "shared_memory_per_block_optin": chip.shared - 1024 * (major != "7"),
     }  # fmt: skip
     told = " ".join(f"{name}: {number}" for name, number in numbers.items())
-    # Without any of the three XLA leaves loops outside of graphs.
+    # If one of the three is missing, XLA leaves loops outside of graphs.
     versions = "driver_version", "runtime_version", "compile_time_toolkit_version"
     told = " ".join([*(f'{name}: "{cuda}.0"' for name in versions), told])
     return (
