@@ -39,7 +39,7 @@ def choose(platform: str, compute_capability: str | None, *, amx: bool = False) 
       amx: whether a CPU has units for products of bfloat16 matrices that XLA uses.
     """
     if platform == "tpu":
-        return Precision("bfloat16", "what a TPU multiplies")
+        return Precision("bfloat16", "the format that a TPU multiplies")
     if platform == "cpu" and amx:
         return Precision(bfloat16_products.COMPUTE_DTYPE, "AMX multiplies bfloat16; all else is faster in float32")
     if platform == "cpu":

@@ -26,7 +26,7 @@ Games = Annotated[int, Meta(ge=1, lt=2**31, multiple_of=2, description="a positi
 BoardSize = Annotated[int, Meta(ge=2, le=19)]
 Option = Annotated[str, Meta(pattern=r"^[^\W\d]\w*=", description="name=value")]
 RATE = Range(
-    0.25, 4.0, "2e-3 with batches of 512: 70%, smaller ones 49%; Muon wants some 5 times more", is_relative=True
+    0.25, 4.0, "2e-3 with batches of 512: 70%, smaller ones 49%; Muon needs some 5 times more", is_relative=True
 )
 RANDOM_MOVES = Range(1 / 3, 3.0, "two random moves a game beat one on Hex 5x5", is_relative=True, most=0.5)
 SEARCH_VALUE = Range(0.0, 0.5, "0.25 scored 80% and 0 84% on Hex 5x5, without canonical", log=False)
