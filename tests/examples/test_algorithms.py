@@ -56,9 +56,7 @@ def params():
 
 @pytest.fixture(scope="module")
 def roots():
-    environment = tiny_run.algorithm().environment
-    begin = jax.jit(lambda keys: environment.roots(jax.vmap(environment.init)(keys)))
-    return begin(jax.random.split(jax.random.key(0), 4))
+    return tiny_run.openings(4)
 
 
 def changed(file, **options):

@@ -11,7 +11,7 @@ from muzero_jax.learning import chance, losses, targets, unroll
 from muzero_jax.networks.layers import Abilities
 from muzero_jax.types import Model, NetworkOutput
 from tests.reference.models import BOARD, make_network, random_params
-from tests.reference.windows import make_window, random_window, said_of_two_moves, two_moves
+from tests.reference.windows import make_batch, make_window, random_window, said_of_two_moves, two_moves
 
 K, C = 2, 3
 
@@ -181,27 +181,10 @@ def test_the_unroll_is_a_plain_loop_and_every_loss_is_finite(num_actions, num_co
     )
     abilities = Abilities(num_codes=num_codes, encodes_chance=encodes)
     model = make_network("mlp", environment, width=16, abilities=abilities)
-    generator, params = np.random.default_rng(0), random_params(model)
     window = random_window(0, 5, 6, num_actions)
-    outcome = jnp.asarray(generator.integers(-1, num_codes - 1, window.action.shape), jnp.int32)
-    make_targets = partial(targets.make, unroll_steps=K, td_steps=2, td_lambda=1.0, stop_at_exploration=True)
+    outcome = np.random.default_rng(0).integers(-1, num_codes - 1, window.action.shape)
+    window = window._replace(outcome=jnp.asarray(outcome, jnp.int32))
     sample = partial(chance.sample_codes, num_codes=num_codes, known=not encodes)
-
-    @jax.jit
-    def learned_from(params, window):
-        batch = targets.make_batch(
-            window,
-            make_targets(window),
-            jnp.ones(5),
-            jax.random.key(1),
-            unroll_steps=K,
-            num_frames=K + 1,
-            sample_codes=sample,
-        )
-        outputs = unroll.unroll(model, params, batch)
-        return batch, outputs, losses.total(outputs, batch, make_terms(model))
-
-    batch, outputs, (total, metrics) = learned_from(params, window._replace(outcome=outcome))
 
     def by_hand(params, batch):
         output, found = model.initial_inference(params, batch.observation[:, 0]), []
@@ -216,17 +199,20 @@ def test_the_unroll_is_a_plain_loop_and_every_loss_is_finite(num_actions, num_co
             found.append((moved.reward_logits, moved.value_logits, expected, output.value_logits))
         return found
 
-    for k, expected in enumerate(jax.jit(by_hand)(params, batch)):
-        heads = (
-            outputs.reward_logits[:, 1:],
-            *(outputs.extras[f"{name}_logits"] for name in ("afterstate_value", "chance")),
-        )
-        for found, wanted in zip((*(x[:, k] for x in heads), outputs.value_logits[:, k + 1]), expected, strict=True):
-            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+    @jax.jit
+    def look(params):
+        batch = make_batch(window, jax.random.key(1), unroll_steps=K, sample_codes=sample)
+        outputs = unroll.unroll(model, params, batch)
+        learned = jax.grad(lambda params: unroll.unroll(model, params, batch).value_logits[:, -1].sum())
+        gradient = learned(params) if encodes else None
+        return outputs, losses.total(outputs, batch, make_terms(model)), by_hand(params, batch), gradient
+
+    outputs, (total, metrics), wanted, gradient = look(random_params(model))
+    afterstate_value, codes = (outputs.extras[f"{name}_logits"] for name in ("afterstate_value", "chance"))
+    heads = outputs.reward_logits[:, 1:], afterstate_value, codes, outputs.value_logits[:, 1:]
+    for k in range(K):
+        for found, expected in zip(heads, wanted[k], strict=True):
+            np.testing.assert_allclose(found[:, k], expected, rtol=1e-4, atol=1e-5)
     assert np.isfinite(total) and all(np.isfinite(x) for x in metrics.values())
     if encodes:  # and the encoder learns from the values that follow its codes
-        before, after = batch.observation[:, 0], batch.observation[:, 1]
-        own = jax.jit(jax.grad(lambda params: (model.encode_chance(params, before, after) ** 2).sum()))(params)
-        found = jax.jit(jax.grad(lambda params: unroll.unroll(model, params, batch).value_logits[:, -1].sum()))(params)
-        of_encoder = [x for x, mine in zip(jax.tree.leaves(found), jax.tree.leaves(own), strict=True) if mine.any()]
-        assert of_encoder and all(x.any() for x in of_encoder)
+        assert all(x.any() for x in jax.tree.leaves([gradient[name] for name in ("chance_trunk", "chance_head")]))

@@ -14,7 +14,7 @@ from muzero_jax.learning.losses import Term
 from muzero_jax.types import LearnerState
 from tests.reference import windows
 from tests.reference.models import BOARD, SUPPORT, make_network, make_tanh_model
-from tests.reference.programs import alone, on_devices
+from tests.reference.programs import alone, assert_close, on_devices
 from tests.reference.windows import random_window
 
 N, K = 8, 2
@@ -51,10 +51,6 @@ def make_batch(num_windows, num_actions=3, observation_shape=(2,)):
     return jax.jit(partial(windows.make_batch, unroll_steps=K))(window, jax.random.key(0))
 
 
-def assert_trees_close(one, other, **tolerance):
-    jax.tree.map(partial(np.testing.assert_allclose, **tolerance), one, other)
-
-
 # --- the schedule -----------------------------------------------------------------------------------------------------
 
 
@@ -88,7 +84,7 @@ def test_a_step_is_as_long_as_the_learning_rate_says():
         assert float(metrics["train/learning_rate"]) == pytest.approx(rate) and int(moved.num_updates) == 1
         return jax.tree.map(np.subtract, *jax.device_get((moved.params, start.params)))
 
-    assert_trees_close(jax.tree.map(lambda x: x * 0.001 / 0.0055, after(0.0055)), after(0.001), atol=1e-6)
+    assert_close(jax.tree.map(lambda x: x * 0.001 / 0.0055, after(0.0055)), after(0.001), atol=1e-6)
 
 
 # --- the optimiser ----------------------------------------------------------------------------------------------------
@@ -158,7 +154,7 @@ def test_an_optimiser_whose_rate_is_given_with_each_update_steps_as_optaxs_with_
         return jax.lax.scan(step, ((params, ours.init(params)), (params, theirs.init(params))), None, length=12)[1]
 
     found, wanted = run(start)
-    assert_trees_close(found, wanted, rtol=1e-5, atol=1e-6)
+    assert_close(found, wanted, rtol=1e-5, atol=1e-6)
     assert all(np.abs(found[key][-1] - start[key]).max() > 0.05 for key in shapes)
 
 
@@ -173,7 +169,7 @@ def test_every_optimiser_clips_first_and_decays_matrices_alone(name):
     np.testing.assert_allclose(updates["bias"], 0, atol=1e-12)
     gradients = [jax.tree.map(partial(jnp.multiply, size), params) for size in (1e3, 1e6)]
     states = [step(gradient, optimiser.init(params), params, learning_rate=0.1)[1] for gradient in gradients]
-    assert_trees_close(*states, rtol=1e-5)
+    assert_close(*states, rtol=1e-5)
 
 
 # --- updates ----------------------------------------------------------------------------------------------------------
@@ -209,15 +205,15 @@ def test_shares_of_a_batch_averaged_over_devices_make_the_same_step_as_the_whole
     after, metrics = on_devices(partial(update_of_share, state), halves)
     expected, expected_metrics = updated
     for row in range(2):
-        assert_trees_close(jax.tree.map(lambda x: x[row], metrics), expected_metrics, rtol=1e-4)  # noqa: B023
+        assert_close(jax.tree.map(lambda x: x[row], metrics), expected_metrics, rtol=1e-4)  # noqa: B023
         params = jax.tree.map(lambda x: x[row], after.params)  # noqa: B023
-        assert_trees_close(params, expected.params, rtol=1e-4, atol=1e-6)
+        assert_close(params, expected.params, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("micro_batch", [1, 2, 4])
 def test_parts_of_a_batch_in_turn_make_the_same_step_as_the_whole(state, batch, updated, micro_batch):
     found = jax.jit(partial(update, micro_batch=micro_batch))(state, batch)
-    assert_trees_close(found, updated, rtol=1e-4, atol=1e-6)
+    assert_close(found, updated, rtol=1e-4, atol=1e-6)
 
 
 def test_in_parts_an_update_keeps_the_activations_of_one_part_only():
@@ -292,6 +288,6 @@ def test_an_update_moves_the_target_network_only_where_there_is_one(state, batch
     with_target = learner.init(MODEL, DESCENT, jax.random.key(0), has_target=True)
     after, _ = jax.jit(partial(update, follow=follow))(with_target, batch)
     middle = jax.tree.map(lambda old, new: (old + new) / 2, with_target.params, after.params)
-    assert_trees_close(after.target_params, middle, rtol=1e-6)
+    assert_close(after.target_params, middle, rtol=1e-6)
     assert learner.search_params(after) is after.target_params
     assert state.target_params is None and learner.search_params(state) is state.params

@@ -13,6 +13,7 @@ from muzero_jax.learning.losses import Term
 from muzero_jax.types import Batch, Model, NetworkOutput
 from tests.reference import losses as reference
 from tests.reference.models import BOARD, make_network, make_tanh_model, random_params
+from tests.reference.programs import assert_close
 from tests.reference.windows import make_batch, make_targets, random_window, said_of_two_moves, two_moves
 
 N, K, A = 6, 3, 3
@@ -137,8 +138,7 @@ def test_the_gradient_of_a_checkpointed_unroll_is_the_same(batch):
     assert "remat" in str(jax.make_jaxpr(loss)(params, windows))
     (_, metrics), gradient = jax.jit(jax.value_and_grad(loss, has_aux=True))(params, windows)
     (_, expected_metrics), expected = loss_and_gradient(*batch)
-    for x, y in zip(jax.tree.leaves((metrics, gradient)), jax.tree.leaves((expected_metrics, expected)), strict=True):
-        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-7)
+    assert_close((metrics, gradient), (expected_metrics, expected), rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("kind", ["observation", pytest.param("fully_convolutional", marks=pytest.mark.slow)])
@@ -153,7 +153,7 @@ def test_where_embeddings_are_rounded_moves_imagined_abreast_are_those_imagined_
         loss = partial(loss_of, model=model, abreast=abreast)
         return jax.jit(jax.value_and_grad(loss, has_aux=True))(params, windows)
 
-    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-4), found(True), found(False))
+    assert_close(found(True), found(False), rtol=1e-4, atol=1e-4)
 
 
 # --- masks ------------------------------------------------------------------------------------------------------------
@@ -199,8 +199,7 @@ def test_policies_past_the_end_teach_nothing(batch):
         loss_and_gradient(params, observation, legal, actions, wanted._replace(policy=policy))
         for policy in (wanted.policy, nonsense)
     )
-    for x, y in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
-        np.testing.assert_array_equal(x, y)
+    jax.tree.map(np.testing.assert_array_equal, one, other)
 
 
 def test_nothing_past_a_time_limit_is_learned_from_and_everything_before_it_is(batch):
@@ -223,8 +222,7 @@ def test_a_windows_weight_counts_in_every_loss(batch):
     kept = jax.tree.map(lambda x: x[::2], tuple(inputs))
     (_, weighted), gradient = loss_and_gradient(params, *inputs, weight)
     (_, alone), expected = loss_and_gradient(params, *kept)
-    for x, y in zip(jax.tree.leaves((weighted, gradient)), jax.tree.leaves((alone, expected)), strict=True):
-        np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-6)
+    assert_close((weighted, gradient), (alone, expected), rtol=1e-4, atol=1e-6)
 
 
 # --- the policy's part ------------------------------------------------------------------------------------------------

@@ -112,8 +112,7 @@ def test_the_target_network_searches_if_there_is_one_and_else_the_network_itself
         np.testing.assert_allclose(fresh.search_value[:, :FRAMES], weight * window.observation[:, :FRAMES, 0])
 
 
-@pytest.mark.parametrize("num_devices", [1, 2, 8])
-@pytest.mark.parametrize("share, total", [(0.05, 3), (0.5, 32), (0.001, 1)])
+@pytest.mark.parametrize("num_devices, share, total", [(1, 0.05, 3), (8, 0.05, 3), (2, 0.5, 32), (8, 0.001, 1)])
 def test_as_many_windows_of_a_batch_are_searched_on_any_number_of_devices(num_devices, share, total):
     """0.05 of 64 windows are 3.2, so 3: were each of 8 devices to round its own, 8. Metrics are means over these."""
     stored = random_window(0, 64, L, A)._replace(search_age=jnp.arange(64 * L, dtype=jnp.int32).reshape(64, L))

@@ -72,16 +72,11 @@ def test_leaves_are_time_major_and_keep_the_games_types(trajectory):
 
 
 @pytest.mark.parametrize("game", range(NUM_ENVS))
-def test_an_observation_is_the_movers_view_from_before_the_move(trajectory, game):
+def test_a_frame_has_the_movers_view_before_the_move_and_the_reward_and_discount_before_the_reset(trajectory, game):
     """Also of the first move after a reset: the board is then empty, and no stone of the old game is left."""
-    for frame, board, _, _ in replay(trajectory, game):
+    for frame, board, reward, over in replay(trajectory, game):
         assert rules.board_of(trajectory.observation[frame, game]) == board
         assert list(np.nonzero(trajectory.legal_action_mask[frame, game])[0]) == rules.legal_actions(board)
-
-
-@pytest.mark.parametrize("game", range(NUM_ENVS))
-def test_reward_and_discount_are_from_before_the_reset(trajectory, game):
-    for frame, _, reward, over in replay(trajectory, game):
         assert trajectory.reward[frame, game] == reward
         assert trajectory.discount[frame, game] == (0 if over else -1)
         assert trajectory.is_last[frame, game] == over
