@@ -27,11 +27,11 @@ from muzero_jax.run.session import Session
 from muzero_jax.types import Batch, LearnerState, ReplayState, Sample, TrainState
 from tests.reference import double_nim, gamble, tiny_run
 from tests.reference.models import random_params
+from tests.reference.programs import assert_close
 from tests.reference.tiny_run import CONFIG, on_host
 from tests.reference.windows import random_window
 
 OBSERVATION = (3, 3, 2)
-WEIGHT = jnp.ones(16)
 
 
 def changed(group, **fields):
@@ -41,8 +41,13 @@ def changed(group, **fields):
 
 def batch_of(algorithm, window):
     """The batch that the algorithm makes of a window."""
-    wanted = algorithm.make_targets(window, jnp.float32(0.0))
-    return algorithm.make_batch(window, wanted, WEIGHT, jax.random.key(0), terms=algorithm.terms)
+
+    @jax.jit
+    def make(window):
+        wanted = algorithm.make_targets(window, jnp.float32(0.0))
+        return algorithm.make_batch(window, wanted, jnp.ones(16), jax.random.key(0), terms=algorithm.terms)
+
+    return make(window)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +59,7 @@ def params():
 @pytest.fixture(scope="module")
 def window():
     drawn = random_window(0, 16, CONFIG.window_length, 9, OBSERVATION, gamma=1.0)
-    return drawn._replace(observation=drawn.observation > 0.5)
+    return drawn._replace(observation=np.asarray(drawn.observation) > 0.5)
 
 
 # --- noise ------------------------------------------------------------------------------------------------------------
@@ -123,9 +128,10 @@ def test_symmetries_are_applied_unless_the_config_says_no(window):
 
 def test_targets_are_those_of_the_config(window):
     config = changed("targets", td_lambda=0.5, stop_at_exploration=False)
-    wanted = targets.make(window, unroll_steps=2, td_steps=4, td_lambda=0.5, stop_at_exploration=False)
+    how = {"unroll_steps": 2, "td_steps": 4, "td_lambda": 0.5, "stop_at_exploration": False}
+    wanted = jax.jit(partial(targets.make, **how))(window)
     found = batch_of(algorithms.make(config), window).targets
-    jax.tree.map(np.testing.assert_array_equal, found, wanted)
+    assert_close(found, wanted, rtol=1e-6, atol=1e-6)
     other = batch_of(algorithms.make(CONFIG), window).targets
     assert (np.asarray(other.value) != np.asarray(found.value)).any()
 

@@ -127,11 +127,16 @@ def test_the_next_rollout_goes_on_with_the_games_where_they_stand(rollout, start
 
 def explore(seed, mask, probability):
     """The moves and where they were drawn, after a search that chose 2 in every game."""
-    found = SearchOutput(jnp.full(4096, 2, jnp.int32), jnp.zeros((4096, 6)), jnp.zeros(4096))
-    return self_play.choose(jax.random.key(seed), found, mask, jnp.zeros(4096, jnp.int32), exploration=probability)
+
+    @jax.jit
+    def choose(key, mask):
+        found = SearchOutput(jnp.full(4096, 2, jnp.int32), jnp.zeros((4096, 6)), jnp.zeros(4096))
+        return self_play.choose(key, found, mask, jnp.zeros(4096, jnp.int32), exploration=probability)
+
+    return jax.device_get(choose(jax.random.key(seed), mask))
 
 
-MASK = jnp.tile(jnp.array([True, False, True, False, True, False]), (4096, 1))
+MASK = np.tile([True, False, True, False, True, False], (4096, 1))
 
 
 @pytest.mark.parametrize("probability", [0.0, 0.25, 1.0])
@@ -140,17 +145,17 @@ def test_exploration_draws_legal_actions_only_and_at_the_given_rate(probability)
     assert action.dtype == jnp.int32 and explored.dtype == bool
     assert set(np.unique(action)) <= {0, 2, 4}
     assert abs(float(explored.mean()) - probability) < 0.03
-    np.testing.assert_array_equal(np.asarray(action)[~np.asarray(explored)], 2)
+    np.testing.assert_array_equal(action[~explored], 2)
 
 
 def test_explored_actions_are_uniform_over_the_legal_ones():
     action, _ = explore(1, MASK, 1.0)
-    shares = np.bincount(np.asarray(action), minlength=6) / 4096
+    shares = np.bincount(action, minlength=6) / 4096
     np.testing.assert_allclose(shares, [1 / 3, 0, 1 / 3, 0, 1 / 3, 0], atol=0.03)
 
 
 def test_a_single_legal_action_is_explored_too():
-    action, explored = explore(2, MASK & (jnp.arange(6) == 4), 1.0)
+    action, explored = explore(2, MASK & (np.arange(6) == 4), 1.0)
     assert (action == 4).all() and explored.all()
 
 
@@ -158,9 +163,9 @@ def test_a_single_legal_action_is_explored_too():
 
 
 def statistics(trajectory):
-    before = self_play.ActorState(None, jnp.zeros(NUM_ENVS, jnp.int32))
-    after = before._replace(num_moves=jnp.asarray(moves_made(before.num_moves, trajectory.is_last)))
-    return self_play.statistics(trajectory, before, after)
+    before = self_play.ActorState(None, np.zeros(NUM_ENVS, np.int32))
+    after = before._replace(num_moves=np.int32(moves_made(before.num_moves, trajectory.is_last)))
+    return jax.jit(self_play.statistics)(trajectory, before, after)
 
 
 def test_statistics_count_games_and_decisive_games_by_the_rules(trajectory):

@@ -121,7 +121,7 @@ def probabilities_of(table: Table) -> np.ndarray:
 
 def make_game(table: Table) -> Environment:
     """The table as an environment that lists its chance; an afterstate's observation is not finite."""
-    rules, probabilities = Table(*(jnp.asarray(field) for field in table)), jnp.asarray(probabilities_of(table))
+    rules, probabilities = jax.device_put((table, probabilities_of(table)))
     num_actions = table.reward.shape[1]
 
     def move(state, action) -> Afterstate:

@@ -49,10 +49,10 @@ both_with_a_world_each = pytest.mark.parametrize(  # for what a search does, wha
 
 def roots_of(table, states, legal=None):
     """Positions of the table, as either world takes them."""
-    states = jnp.asarray(states, jnp.int32)
-    legal = jnp.ones((len(states), table.reward.shape[1]), bool) if legal is None else jnp.asarray(legal)
-    never = jnp.zeros(len(states), bool)
-    return SearchRoots(states.astype(jnp.float32)[:, None], legal, State(states, never))
+    states = np.asarray(states, np.int32)
+    legal = np.ones((len(states), table.reward.shape[1]), bool) if legal is None else np.asarray(legal)
+    never = np.zeros(len(states), bool)
+    return jax.device_put(SearchRoots(np.float32(states)[:, None], legal, State(states, never)))
 
 
 def look(search, table, states, seed=0, legal=None):
@@ -189,8 +189,8 @@ def test_the_network_is_never_asked_about_a_chance_node_of_the_rules(make):
 
 def counts_after(probabilities, num_visits):
     """[N + 1, C]: how often the rule took each outcome of one afterstate, after every number of visits."""
-    prior = jnp.asarray(probabilities, jnp.float32)[None]
-    zeros = jnp.zeros_like(prior)
+    prior = np.float32(probabilities)[None]
+    prior, zeros = jax.device_put((prior, np.zeros_like(prior)))
 
     def visit(visits, _):
         row = Row(prior, visits, zeros, zeros[:, 0], zeros[:, 0], jnp.ones(1, bool))
@@ -247,7 +247,7 @@ def test_the_choice_does_not_depend_on_the_key(kind, make):
 def test_no_index_at_any_node_gives_nan(kind):
     table = random_table(0, 3, 5)
     world = WORLDS[kind](table)
-    root, expand = world.root(table, roots_of(table, np.arange(16))), jax.jit(world.expand)
+    root, expand = jax.jit(world.root)(table, roots_of(table, np.arange(16))), jax.jit(world.expand)
     below = expand(table, jax.random.key(0), jnp.zeros(16, jnp.int32), root.embedding)
     above = below if below.passed is None else below.passed.afterstate
     assert above.is_chance.any()
@@ -325,7 +325,7 @@ def test_the_rules_pass_an_afterstate_on_the_way(make):
 def test_where_rewards_and_discounts_stand():
     """The move's edge has the reward and discount 1, the outcome's no reward and the signed discount."""
     world, key, zero = learned(BY_HAND, -0.9), jax.random.key(0), jnp.zeros(1, jnp.int32)
-    root, expand = world.root(BY_HAND, roots_of(BY_HAND, [0])), jax.jit(world.expand)
+    root, expand = jax.jit(world.root)(BY_HAND, roots_of(BY_HAND, [0])), jax.jit(world.expand)
     after = expand(BY_HAND, key, zero, root.embedding)
     state = expand(BY_HAND, key, zero + 1, after.embedding)
     assert after.is_chance and not state.is_chance and not root.is_chance
@@ -349,9 +349,9 @@ def test_a_learned_model_may_predict_the_discount_of_an_outcome():
     world = learned_chance_model(
         model, 0.5, num_actions=1, num_outcomes=2, predicted_discount=True, predicted_legality=True
     )
-    key, zero = jax.random.key(0), jnp.zeros(1, jnp.int32)
-    after = world.expand(BY_HAND, key, zero, world.root(BY_HAND, roots_of(BY_HAND, [0])).embedding)
-    state = world.expand(BY_HAND, key, zero, after.embedding)
+    key, zero, expand = jax.random.key(0), jnp.zeros(1, jnp.int32), jax.jit(world.expand)
+    after = expand(BY_HAND, key, zero, jax.jit(world.root)(BY_HAND, roots_of(BY_HAND, [0])).embedding)
+    state = expand(BY_HAND, key, zero, after.embedding)
     np.testing.assert_allclose((after.discount[0], state.discount[0]), (1.0, 0.5), rtol=1e-6)
     np.testing.assert_allclose(state.prior, [[1.0, 0.0]])
 
