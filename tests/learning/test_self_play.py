@@ -15,6 +15,7 @@ from muzero_jax.learning import self_play
 from muzero_jax.ops.legal_actions import uniform_legal_action
 from muzero_jax.types import ActorState, Environment, SearchOutput, Step
 from tests.reference import tic_tac_toe as rules
+from tests.reference.windows import frame_of
 
 TIC_TAC_TOE = make_environment("tic_tac_toe")
 NUM_ENVS, LENGTH = 6, 24
@@ -33,9 +34,14 @@ def rollout():
     return jax.jit(partial(self_play.rollout, environment=TIC_TAC_TOE, search=random_search, length=LENGTH))
 
 
+def begun(environment, num_envs=NUM_ENVS):
+    """The beginning of several games."""
+    return jax.jit(partial(self_play.init, environment, num_envs=num_envs))(jax.random.key(0))
+
+
 @pytest.fixture(scope="module")
 def start():
-    return self_play.init(TIC_TAC_TOE, jax.random.key(0), num_envs=NUM_ENVS)
+    return begun(TIC_TAC_TOE)
 
 
 @pytest.fixture(scope="module")
@@ -219,7 +225,7 @@ def test_a_return_counts_every_move_of_a_game_however_long_it_is():
         num_players=1,
         discount=1.0,
     )
-    start = self_play.init(environment, jax.random.key(0), num_envs=2)
+    start = begun(environment, 2)
     actor = ActorState(jnp.array([238, 0]), jnp.array([238, 0]), jnp.array([238.0, 0.0]))
     assert jax.tree.map(jnp.shape, actor) == jax.tree.map(jnp.shape, start)
     play = jax.jit(partial(self_play.rollout, environment=environment, search=random_search, length=60))
@@ -265,15 +271,18 @@ def test_after_the_sampled_moves_of_a_game_the_likeliest_action_is_played(start)
 def test_a_frame_holds_what_chance_did_and_nothing_where_no_chance_is_listed(trajectory):
     """Pig: a die for every roll, nothing for a hold; the buffer keeps both, and a game without chance has no leaf."""
     environment = environment_from(pig.make(), "pig")
-    start = self_play.init(environment, jax.random.key(0), num_envs=NUM_ENVS)
+    start = begun(environment)
     play = jax.jit(partial(self_play.rollout, environment=environment, search=random_search, length=LENGTH))
-    frames = play(0.25, start, jax.random.key(1))[1]
-    rolled = np.asarray(frames.action == pig.ROLL)
-    assert set(np.asarray(frames.outcome)[rolled].tolist()) == {0, 1, 2}
-    assert (np.asarray(frames.outcome)[~rolled] == -1).all()
-    lost = rolled & np.asarray(frames.outcome == 0)
-    assert (np.asarray(frames.discount)[lost] == -1).all()
-    one = jax.tree.map(lambda leaf: leaf[0, 0], frames)
-    stored = jax.jit(buffer.add)(buffer.init(one, num_envs=NUM_ENVS, replay_length=LENGTH), frames).transitions
+    frames = jax.device_get(play(0.25, start, jax.random.key(1))[1])
+    rolled = frames.action == pig.ROLL
+    assert set(frames.outcome[rolled].tolist()) == {0, 1, 2} and (frames.outcome[~rolled] == -1).all()
+    assert (frames.discount[rolled & (frames.outcome == 0)] == -1).all()
+
+    @jax.jit
+    def store(frames):
+        ring = buffer.init(frame_of(frames), num_envs=NUM_ENVS, replay_length=LENGTH)
+        return buffer.add(ring, frames).transitions
+
+    stored = store(frames)
     np.testing.assert_array_equal(stored.outcome, frames.outcome)
     assert trajectory.outcome is None

@@ -58,7 +58,7 @@ def test_targets_are_those_of_the_definitions_in_loops(td_steps, td_lambda):
 
 
 def test_frames_beyond_those_that_a_window_needs_change_nothing():
-    window = random_window(7, num_windows=8, length=K + 4 + 3)
+    window = jax.device_get(random_window(7, num_windows=8, length=K + 4 + 3))
     needed = jax.tree.map(lambda x: x[:, : K + 4 + 1], window)
     longer = make(window, unroll_steps=K, td_steps=4, td_lambda=0.7)
     for one, other in zip(longer, make(needed, unroll_steps=K, td_steps=4, td_lambda=0.7), strict=True):
@@ -66,9 +66,8 @@ def test_frames_beyond_those_that_a_window_needs_change_nothing():
 
 
 def test_a_windows_targets_do_not_depend_on_the_other_windows():
-    window = random_window(1, num_windows=40, length=K + 4 + 1)
-    others = random_window(2, num_windows=40, length=K + 4 + 1)
-    mixed = jax.tree.map(lambda x, y: y.at[5].set(x[5]), window, others)
+    window, others = jax.device_get([random_window(seed, num_windows=40, length=K + 4 + 1) for seed in (1, 2)])
+    mixed = jax.tree.map(lambda x, y: np.concatenate([y[:5], x[5:6], y[6:]]), window, others)
     both = [make(w, unroll_steps=K, td_steps=4, td_lambda=0.7) for w in (window, mixed)]
     for one, other in zip(*map(jax.tree.leaves, both), strict=True):
         np.testing.assert_array_equal(one[5], other[5])
@@ -263,8 +262,8 @@ def test_the_value_target_is_a_mixture_of_the_return_and_the_searchs_own_value()
 
 def test_policies_of_cheap_searches_are_not_learned_from_and_values_are():
     window = one_game([0.0, 0.0, 1.0], [-1.0, -1.0, 0.0])
-    in_full = jnp.zeros(window.action.shape, bool).at[0, jnp.array([1, 5])].set(True)
-    found = monte_carlo(window._replace(in_full=in_full))
+    in_full = np.isin(np.arange(window.action.shape[1]), [1, 5])
+    found = monte_carlo(window._replace(in_full=in_full[None]))
     np.testing.assert_array_equal(found.policy_mask, [[0, 1, 0, 0]])
     np.testing.assert_array_equal(found.alive, [[1, 1, 1, 0]])
     np.testing.assert_array_equal(found.value, monte_carlo(window).value)
@@ -287,7 +286,7 @@ def test_a_batch_without_a_full_search_teaches_no_policy_and_one_of_full_ones_we
     make_targets = partial(targets.make, unroll_steps=K, td_steps=8, td_lambda=1.0, stop_at_exploration=True)
     make = partial(targets.make_batch, unroll_steps=K, num_frames=1)
     for in_full, weights in ((False, [0, 0, 0, 0]), (True, [1, 1, 1, 0])):
-        each = window._replace(in_full=jnp.full(window.action.shape, in_full))
+        each = window._replace(in_full=np.full(window.action.shape, in_full))
         batch = alone(lambda w: make(w, make_targets(w), jnp.ones(1), jax.random.key(0)), each)
         np.testing.assert_array_equal(np.asarray(batch.targets.policy_mask)[0], weights)
 

@@ -82,8 +82,9 @@ def test_a_stone_in_one_corner_is_felt_in_the_other():
 def test_a_square_board_shows_the_dynamics_its_mirror_image():
     """What Hex's swap needs: a stone in one corner decides what is imagined in the mirrored one, far from it."""
     environment, model = make_model("hex", 9)
-    params = random_params(model)
+    params = jax.device_get(random_params(model))
     params = jax.tree.map_with_path(lambda path, x: x * ("middles" not in str(path)), params)  # pooling off
+    params = jax.device_put(params)
     empty = np.zeros((2, *environment.observation_shape), bool)
     empty[1, 0, 8, 1] = True  # one stone
     imagined = jax.jit(lambda x: model.recurrent_inference(params, 20.0 * (2.0 * x - 1), jnp.array([81, 81])).embedding)

@@ -121,7 +121,7 @@ def test_the_most_visited_action_wins_and_ties_go_to_the_better_mean():
 def test_ucb_scores_by_hand():
     """Four simulations, means 1/2 and -1, exploration 2: q + 2 sqrt(ln 4 / n); untried first, illegal never."""
     row = row_of([0.9, 0.6, 0.7, 0.0], [3.0, 1.0, 0.0, 0.0], [0.5, -1.0, 0.0, 0.0])
-    scores = np.asarray(jax.jit(rollout_mcts.ucb_scores)(row, 2.0))[0]
+    scores = np.asarray(jax.jit(partial(rollout_mcts.ucb_scores, exploration=2.0))(row))[0]
     np.testing.assert_allclose(scores[:2], [0.5 + 2 * np.sqrt(np.log(4) / 3), -1 + 2 * np.sqrt(np.log(4))], rtol=1e-5)
     assert scores[2] > 100 and scores[3] == -np.inf
 
