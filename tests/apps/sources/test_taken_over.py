@@ -173,11 +173,12 @@ def test_games_lie_in_the_buffer_of_a_run_where_its_program_wants_them(games):
 def train(monkeypatch, tmp_path, source):
     """Runs `start.train` in `tmp_path/name` from a copy of the source, with programs that are compiled already."""
     draw_matches(monkeypatch)
+    compiled = offline_program()  # before what makes it is replaced
     monkeypatch.setattr(program, "make_init", lambda *arguments: tiny_run.make_init())
 
     def make_chunk(algorithm, mesh, *, plays):
         assert not plays
-        return compiled_before(offline_program)
+        return compiled_before(lambda: compiled)
 
     monkeypatch.setattr(program, "make_chunk", make_chunk)
     copy = shutil.copytree(source, tmp_path / "source")
