@@ -27,11 +27,11 @@ from muzero_jax.run.session import Session
 from muzero_jax.types import Batch, LearnerState, ReplayState, Sample, TrainState
 from tests.reference import double_nim, gamble, tiny_run
 from tests.reference.models import random_params
+from tests.reference.programs import assert_close
 from tests.reference.tiny_run import CONFIG, on_host
 from tests.reference.windows import random_window
 
 OBSERVATION = (3, 3, 2)
-WEIGHT = jnp.ones(16)
 
 
 def changed(group, **fields):
@@ -39,16 +39,15 @@ def changed(group, **fields):
     return replace(CONFIG, **{group: replace(getattr(CONFIG, group), **fields)})
 
 
-def begun(environment, num_games):
-    """The openings of several games, as a search is asked about them."""
-    begin = jax.jit(lambda keys: environment.roots(jax.vmap(environment.init)(keys)))
-    return begin(jax.random.split(jax.random.key(0), num_games))
-
-
 def batch_of(algorithm, window):
     """The batch that the algorithm makes of a window."""
-    wanted = algorithm.make_targets(window, jnp.float32(0.0))
-    return algorithm.make_batch(window, wanted, WEIGHT, jax.random.key(0), terms=algorithm.terms)
+
+    @jax.jit
+    def make(window):
+        wanted = algorithm.make_targets(window, jnp.float32(0.0))
+        return algorithm.make_batch(window, wanted, jnp.ones(16), jax.random.key(0), terms=algorithm.terms)
+
+    return make(window)
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +59,7 @@ def params():
 @pytest.fixture(scope="module")
 def window():
     drawn = random_window(0, 16, CONFIG.window_length, 9, OBSERVATION, gamma=1.0)
-    return drawn._replace(observation=drawn.observation > 0.5)
+    return drawn._replace(observation=np.asarray(drawn.observation) > 0.5)
 
 
 # --- noise ------------------------------------------------------------------------------------------------------------
@@ -70,8 +69,7 @@ def window():
 def test_self_play_searches_with_noise_and_evaluation_and_play_without(params, policy):
     """Rows 17 and 18 of the pitfalls: eight keys find one answer, or several."""
     config = changed("search", policy=policy)
-    environment = tiny_run.algorithm().environment
-    roots = begun(environment, 4)
+    roots = tiny_run.openings(4)
 
     def answers(noise):
         search = jax.jit(algorithms.make(config).search(noise=noise))
@@ -130,9 +128,10 @@ def test_symmetries_are_applied_unless_the_config_says_no(window):
 
 def test_targets_are_those_of_the_config(window):
     config = changed("targets", td_lambda=0.5, stop_at_exploration=False)
-    wanted = targets.make(window, unroll_steps=2, td_steps=4, td_lambda=0.5, stop_at_exploration=False)
+    how = {"unroll_steps": 2, "td_steps": 4, "td_lambda": 0.5, "stop_at_exploration": False}
+    wanted = jax.jit(partial(targets.make, **how))(window)
     found = batch_of(algorithms.make(config), window).targets
-    jax.tree.map(np.testing.assert_array_equal, found, wanted)
+    assert_close(found, wanted, rtol=1e-6, atol=1e-6)
     other = batch_of(algorithms.make(CONFIG), window).targets
     assert (np.asarray(other.value) != np.asarray(found.value)).any()
 
@@ -233,7 +232,7 @@ def test_only_what_the_losses_ask_for_is_gathered():
 def test_a_larger_budget_considers_more_root_actions(params):
     """PITFALLS 15: 4 of 4 simulations in self-play become more with the budget, and never more than there are."""
     algorithm = tiny_run.algorithm()
-    roots = begun(algorithm.environment, 1)
+    roots = tiny_run.openings(1)
     for budget, considered in ((4, 4), (64, 9)):
         search = algorithm.search(budget)
         tree = jax.jit(search)(params, jax.random.key(0), roots).tree
@@ -304,7 +303,8 @@ def test_a_search_with_the_true_rules_draws_chance_anew_for_each_simulation():
     config = changed("search", num_simulations=32, max_num_considered_actions=2)
     algorithm = algorithms.make(replace(config, model="rules"), gamble.GAMBLE)
     search = jax.jit(algorithm.search())
-    tree = jax.device_get(search(random_params(algorithm.model), jax.random.key(1), begun(gamble.GAMBLE, 64)).tree)
+    roots = tiny_run.openings(64, gamble.GAMBLE)
+    tree = jax.device_get(search(random_params(algorithm.model), jax.random.key(1), roots).tree)
     bets = tree.action[1:] == gamble.BET
     share = (tree.reward[1:] * bets).sum(axis=0) / bets.sum(axis=0)  # of each of the 64 trees
     assert bets.sum(axis=0).min() > 4 and ((share > 0) & (share < 1)).mean() > 0.8

@@ -56,9 +56,7 @@ def params():
 
 @pytest.fixture(scope="module")
 def roots():
-    environment = tiny_run.algorithm().environment
-    begin = jax.jit(lambda keys: environment.roots(jax.vmap(environment.init)(keys)))
-    return begin(jax.random.split(jax.random.key(0), 4))
+    return tiny_run.openings(4)
 
 
 def changed(file, **options):
@@ -69,22 +67,26 @@ def test_the_entropy_of_an_undecided_policy_over_four_moves_is_log_4(window):
     *_, term = changed(entropy_bonus, weight=0.5).terms
     assert (term.name, term.weight) == ("entropy", 0.5)
     window = window._replace(
-        observation=window.observation > 0.5,
-        legal_action_mask=jnp.broadcast_to(jnp.arange(9) < 4, window.legal_action_mask.shape),
-        is_last=jnp.zeros_like(window.is_last).at[:, 0].set(True),
+        observation=np.asarray(window.observation) > 0.5,
+        legal_action_mask=np.broadcast_to(np.arange(9) < 4, window.legal_action_mask.shape),
+        is_last=np.broadcast_to(np.arange(CONFIG.window_length) == 0, window.is_last.shape),
     )
     usual = tiny_run.algorithm()
-    wanted = usual.make_targets(window, jnp.float32(0.0))
-    batch = usual.make_batch(window, wanted, jnp.ones(4), jax.random.key(0), terms=usual.terms)
-    undecided = Unrolled(None, None, None, jnp.zeros((4, 3, 9)))  # type: ignore
-    np.testing.assert_allclose(term.loss(undecided, batch), -np.log(4), rtol=1e-5)  # past the end nothing counts
+
+    @jax.jit
+    def loss(window):
+        wanted = usual.make_targets(window, jnp.float32(0.0))
+        batch = usual.make_batch(window, wanted, jnp.ones(4), jax.random.key(0), terms=usual.terms)
+        return term.loss(Unrolled(None, None, None, jnp.zeros((4, 3, 9))), batch)  # type: ignore
+
+    np.testing.assert_allclose(loss(window), -np.log(4), rtol=1e-5)  # past the end nothing counts
 
 
 @pytest.mark.parametrize(("progress", "td_lambda"), [(0.0, 1.0), (0.5, 0.75), (1.0, 0.5)])
 def test_lambda_falls_with_the_progress_of_the_run(window, progress, td_lambda):
     config = replace(CONFIG, targets=replace(CONFIG.targets, td_lambda=td_lambda))
-    wanted = algorithms.make(config).make_targets(window, jnp.float32(0.0))
-    found = changed(lambda_schedule, first=1.0, last=0.5).make_targets(window, jnp.float32(progress))
+    wanted = jax.jit(algorithms.make(config).make_targets)(window, 0.0)
+    found = jax.jit(changed(lambda_schedule, first=1.0, last=0.5).make_targets)(window, progress)
     np.testing.assert_allclose(found.value, wanted.value, rtol=1e-5, atol=1e-6)
 
 
@@ -98,10 +100,12 @@ def test_the_mean_of_all_simulations_is_the_value_of_the_root(params, roots):
 
 def test_without_a_search_the_policy_head_plays_and_learns_what_turned_out_well(params, roots, window):
     usual, alone = tiny_run.algorithm(), changed(no_search)
-    found, output = alone.search(64)(params, jax.random.key(0), roots), usual.model.initial_inference(params, roots[0])
-    np.testing.assert_array_equal(found.action, output.policy_logits.argmax(axis=1))
-    np.testing.assert_allclose(found.value, usual.model.to_scalar(output.value_logits))
-    targets, wanted = (algorithm.make_targets(window, jnp.float32(0.0)) for algorithm in (alone, usual))
+    found = jax.jit(alone.search(64))(params, jax.random.key(0), roots)
+    output = jax.jit(usual.model.initial_inference)(params, roots[0])
+    np.testing.assert_array_equal(found.action, np.argmax(output.policy_logits, axis=1))
+    np.testing.assert_allclose(found.value, usual.model.to_scalar(output.value_logits), rtol=1e-5, atol=1e-6)
+    targets, wanted = (jax.device_get(jax.jit(a.make_targets)(window, 0.0)) for a in (alone, usual))
+    window = jax.device_get(window)
     np.testing.assert_array_equal(targets.policy.argmax(axis=-1), window.action[:, :3])
     weight = np.exp(np.clip((wanted.value - window.search_value[:, :3]) / 0.5, -3, 3))
     np.testing.assert_allclose(targets.policy_mask, wanted.policy_mask * weight, rtol=1e-4)

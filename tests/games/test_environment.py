@@ -175,7 +175,8 @@ def test_the_record_of_every_game_fits_its_states(name):
             environment.num_actions,
         )
         assert board.symmetries.observation_permutation.shape[1] == np.prod(environment.observation_shape)
-        assert -1 <= board.action_location.min() <= board.action_location.max() < np.prod(board.shape)
+        location = np.asarray(board.action_location)
+        assert -1 <= location.min() <= location.max() < np.prod(board.shape)
 
 
 def test_gamma_and_the_board_size_are_taken():

@@ -74,7 +74,7 @@ def test_positions_have_a_picture(name):
     assert needs_key(environment) and environment.chance is None and environment.num_players == 1
     picture = game_of(environment).view.squares(state)
     signs = minatar.GAMES_OF_MINATAR[name][2]
-    assert len(signs) == pgx.make(f"minatar-{name}").observation_shape[-1]
+    assert len(signs) == environment.observation_shape[-1] - environment.num_actions  # the last action is seen too
     assert {cell for row in picture for cell in row} <= {".", *signs}
     assert sum(row.count(signs[0]) for row in picture) == 1, "the player"
 

@@ -14,7 +14,7 @@ from muzero_jax.learning.losses import Term
 from muzero_jax.types import LearnerState
 from tests.reference import windows
 from tests.reference.models import BOARD, SUPPORT, make_network, make_tanh_model
-from tests.reference.programs import alone, on_devices
+from tests.reference.programs import alone, assert_close, on_devices
 from tests.reference.windows import random_window
 
 N, K = 8, 2
@@ -51,10 +51,6 @@ def make_batch(num_windows, num_actions=3, observation_shape=(2,)):
     return jax.jit(partial(windows.make_batch, unroll_steps=K))(window, jax.random.key(0))
 
 
-def assert_trees_close(one, other, **tolerance):
-    jax.tree.map(partial(np.testing.assert_allclose, **tolerance), one, other)
-
-
 # --- the schedule -----------------------------------------------------------------------------------------------------
 
 
@@ -88,7 +84,7 @@ def test_a_step_is_as_long_as_the_learning_rate_says():
         assert float(metrics["train/learning_rate"]) == pytest.approx(rate) and int(moved.num_updates) == 1
         return jax.tree.map(np.subtract, *jax.device_get((moved.params, start.params)))
 
-    assert_trees_close(jax.tree.map(lambda x: x * 0.001 / 0.0055, after(0.0055)), after(0.001), atol=1e-6)
+    assert_close(jax.tree.map(lambda x: x * 0.001 / 0.0055, after(0.0055)), after(0.001), atol=1e-6)
 
 
 # --- the optimiser ----------------------------------------------------------------------------------------------------
@@ -138,7 +134,7 @@ def test_an_optimiser_whose_rate_is_given_with_each_update_steps_as_optaxs_with_
     """Twelve steps on a toy problem: least squares in a matrix, a convolution kernel and a bias."""
     generator = np.random.default_rng(0)
     shapes = {"kernel": (4, 3), "convolution": (3, 3, 2, 4), "bias": (3,)}
-    start = {key: jnp.asarray(generator.normal(size=shape), jnp.float32) for key, shape in shapes.items()}
+    start = {key: np.float32(generator.normal(size=shape)) for key, shape in shapes.items()}
     aim = {key: generator.normal(size=shape).astype(np.float32) for key, shape in shapes.items()}
     ours = learner.make_optimiser(name=name, weight_decay=0.1, max_gradient_norm=1e9)
     theirs = plain(name, 0.03, 0.1)
@@ -157,8 +153,8 @@ def test_an_optimiser_whose_rate_is_given_with_each_update_steps_as_optaxs_with_
 
         return jax.lax.scan(step, ((params, ours.init(params)), (params, theirs.init(params))), None, length=12)[1]
 
-    found, wanted = run(start)
-    assert_trees_close(found, wanted, rtol=1e-5, atol=1e-6)
+    found, wanted = jax.device_get(run(start))
+    assert_close(found, wanted, rtol=1e-5, atol=1e-6)
     assert all(np.abs(found[key][-1] - start[key]).max() > 0.05 for key in shapes)
 
 
@@ -173,7 +169,7 @@ def test_every_optimiser_clips_first_and_decays_matrices_alone(name):
     np.testing.assert_allclose(updates["bias"], 0, atol=1e-12)
     gradients = [jax.tree.map(partial(jnp.multiply, size), params) for size in (1e3, 1e6)]
     states = [step(gradient, optimiser.init(params), params, learning_rate=0.1)[1] for gradient in gradients]
-    assert_trees_close(*states, rtol=1e-5)
+    assert_close(*states, rtol=1e-5)
 
 
 # --- updates ----------------------------------------------------------------------------------------------------------
@@ -186,12 +182,12 @@ def batch():
 
 @pytest.fixture(scope="module")
 def state():
-    return learner.init(MODEL, DESCENT, jax.random.key(0))
+    return jax.device_get(learner.init(MODEL, DESCENT, jax.random.key(0)))
 
 
 @pytest.fixture(scope="module")
 def updated(state, batch):
-    return jax.jit(update)(state, batch)
+    return jax.device_get(jax.jit(update)(state, batch))
 
 
 def test_an_update_counts_itself_and_changes_every_parameter(state, updated):
@@ -205,19 +201,19 @@ def test_an_update_counts_itself_and_changes_every_parameter(state, updated):
 
 
 def test_shares_of_a_batch_averaged_over_devices_make_the_same_step_as_the_whole(state, batch, updated):
-    halves = jax.tree.map(lambda x: x.reshape(2, N // 2, *x.shape[1:]), batch)
-    after, metrics = on_devices(partial(update_of_share, state), halves)
+    halves = jax.tree.map(lambda x: x.reshape(2, N // 2, *x.shape[1:]), jax.device_get(batch))
+    after, metrics = jax.device_get(on_devices(partial(update_of_share, jax.device_put(state)), halves))
     expected, expected_metrics = updated
     for row in range(2):
-        assert_trees_close(jax.tree.map(lambda x: x[row], metrics), expected_metrics, rtol=1e-4)  # noqa: B023
+        assert_close(jax.tree.map(lambda x: x[row], metrics), expected_metrics, rtol=1e-4)  # noqa: B023
         params = jax.tree.map(lambda x: x[row], after.params)  # noqa: B023
-        assert_trees_close(params, expected.params, rtol=1e-4, atol=1e-6)
+        assert_close(params, expected.params, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("micro_batch", [1, 2, 4])
 def test_parts_of_a_batch_in_turn_make_the_same_step_as_the_whole(state, batch, updated, micro_batch):
     found = jax.jit(partial(update, micro_batch=micro_batch))(state, batch)
-    assert_trees_close(found, updated, rtol=1e-4, atol=1e-6)
+    assert_close(found, updated, rtol=1e-4, atol=1e-6)
 
 
 def test_in_parts_an_update_keeps_the_activations_of_one_part_only():
@@ -290,8 +286,8 @@ def test_a_target_network_follows_by_its_rule(follow, by_update):
 def test_an_update_moves_the_target_network_only_where_there_is_one(state, batch):
     follow = partial(learner.averaged, decay=0.5)
     with_target = learner.init(MODEL, DESCENT, jax.random.key(0), has_target=True)
-    after, _ = jax.jit(partial(update, follow=follow))(with_target, batch)
+    with_target, (after, _) = jax.device_get((with_target, jax.jit(partial(update, follow=follow))(with_target, batch)))
     middle = jax.tree.map(lambda old, new: (old + new) / 2, with_target.params, after.params)
-    assert_trees_close(after.target_params, middle, rtol=1e-6)
+    assert_close(after.target_params, middle, rtol=1e-6)
     assert learner.search_params(after) is after.target_params
     assert state.target_params is None and learner.search_params(state) is state.params

@@ -13,10 +13,11 @@ from muzero_jax.learning.losses import Term
 from muzero_jax.types import Batch, Model, NetworkOutput
 from tests.reference import losses as reference
 from tests.reference.models import BOARD, make_network, make_tanh_model, random_params
+from tests.reference.programs import assert_close
 from tests.reference.windows import make_batch, make_targets, random_window, said_of_two_moves, two_moves
 
 N, K, A = 6, 3, 3
-LEGAL = jnp.array([[[True, False, True], [True, True, True], [False, False, True]]])
+LEGAL = np.array([[[True, False, True], [True, True, True], [False, False, True]]])
 MODEL = make_tanh_model()
 WEIGHTS = {"reward": 3.0, "value": 0.5, "policy": 2.0, "root_value": 0.0, "reconstruction": 0.25}
 
@@ -43,11 +44,11 @@ def loss_and_gradient(params, observation, legal_action_mask, actions, wanted, w
 
 @pytest.fixture(scope="module")
 def batch():
-    """params, observation, legal_action_mask, actions, targets of six windows, several of which see an end."""
+    """params, observation, legal_action_mask, actions, targets of six windows, of which several see an end."""
     window = random_window(0, N, K + 3, end_probability=0.3)
     wanted = jax.jit(partial(targets.make, unroll_steps=K, td_steps=2, td_lambda=1.0, stop_at_exploration=True))(window)
     assert 0 < float(wanted.policy_mask.sum()) < wanted.policy_mask.size
-    params = MODEL.init(jax.random.key(0))
+    params, window, wanted = jax.device_get((MODEL.init(jax.random.key(0)), window, wanted))
     observation = window.observation[:, : K + 1] > 0.5
     return params, observation, window.legal_action_mask[:, :1], window.action[:, :K], wanted
 
@@ -137,8 +138,7 @@ def test_the_gradient_of_a_checkpointed_unroll_is_the_same(batch):
     assert "remat" in str(jax.make_jaxpr(loss)(params, windows))
     (_, metrics), gradient = jax.jit(jax.value_and_grad(loss, has_aux=True))(params, windows)
     (_, expected_metrics), expected = loss_and_gradient(*batch)
-    for x, y in zip(jax.tree.leaves((metrics, gradient)), jax.tree.leaves((expected_metrics, expected)), strict=True):
-        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-7)
+    assert_close((metrics, gradient), (expected_metrics, expected), rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("kind", ["observation", pytest.param("fully_convolutional", marks=pytest.mark.slow)])
@@ -153,7 +153,7 @@ def test_where_embeddings_are_rounded_moves_imagined_abreast_are_those_imagined_
         loss = partial(loss_of, model=model, abreast=abreast)
         return jax.jit(jax.value_and_grad(loss, has_aux=True))(params, windows)
 
-    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-4), found(True), found(False))
+    assert_close(found(True), found(False), rtol=1e-4, atol=1e-4)
 
 
 # --- masks ------------------------------------------------------------------------------------------------------------
@@ -161,55 +161,59 @@ def test_where_embeddings_are_rounded_moves_imagined_abreast_are_those_imagined_
 
 def with_everything_past_the_root_masked(batch):
     params, observation, _, actions, wanted = batch
-    legal = jnp.ones((N, 1, A), bool).at[:, 0, 1].set(False)
-    policy = wanted.policy.at[:, 0].set(jnp.array([0.75, 0.0, 0.25]))
-    policy_mask = jnp.zeros((N, K + 1)).at[:, 0].set(1.0)
+    legal, policy = np.ones((N, 1, A), bool), np.array(wanted.policy)
+    legal[:, 0, 1], policy[:, 0] = False, [0.75, 0.0, 0.25]
+    policy_mask = np.float32(np.arange(K + 1) == 0) * np.ones((N, 1), np.float32)
     return params, observation, legal, actions, wanted._replace(policy=policy, policy_mask=policy_mask)
 
 
 def test_illegal_actions_are_masked_at_the_root(batch):
     """However large the logit of an illegal action, the loss is the same and no gradient reaches it."""
     params, *rest = with_everything_past_the_root_masked(batch)
-    (_, one), gradient = loss_and_gradient(params, *rest)
-    (_, other), _ = loss_and_gradient(params | {"bias": params["bias"].at[1].add(50.0)}, *rest)
+    (_, one), gradient = jax.device_get(loss_and_gradient(params, *rest))
+    (_, other), _ = loss_and_gradient(params | {"bias": params["bias"] + np.float32([0, 50, 0])}, *rest)
     np.testing.assert_allclose(one["train/policy_loss"], other["train/policy_loss"], rtol=1e-6)
-    assert gradient["bias"][1] == 0 and (np.asarray(gradient["policy"])[:, 1] == 0).all()
+    assert gradient["bias"][1] == 0 and (gradient["policy"][:, 1] == 0).all()
     assert gradient["bias"][0] != 0
 
 
 def test_unrolled_policies_must_learn_to_avoid_illegal_actions(batch):
     params, observation, legal, actions, wanted = with_everything_past_the_root_masked(batch)
-    wanted = wanted._replace(policy_mask=jnp.ones((N, K + 1)), policy=wanted.policy.at[:].set(wanted.policy[0, 0]))
-    _, gradient = loss_and_gradient(params, observation, legal, actions, wanted)
+    policy = np.broadcast_to(wanted.policy[0, 0], wanted.policy.shape)
+    wanted = wanted._replace(policy_mask=np.ones((N, K + 1), np.float32), policy=policy)
+    _, gradient = jax.device_get(loss_and_gradient(params, observation, legal, actions, wanted))
     assert gradient["bias"][1] > 0  # descent lowers the logit
 
 
 def test_unrolled_policies_are_masked_too_if_the_model_predicts_legal_moves():
     batch = two_moves()._replace(legal_action_mask=LEGAL)
-    is_masked = losses.legal_policy_logits(said_of_two_moves(), batch) < 0
-    np.testing.assert_array_equal(is_masked, ~LEGAL & (jnp.arange(3) == 0)[:, None])
-    is_masked = losses.legal_policy_logits(said_of_two_moves(legal_logits=jnp.zeros((1, 3, A))), batch) < 0
-    np.testing.assert_array_equal(is_masked, ~LEGAL)
+    logits = jax.jit(losses.legal_policy_logits)
+    for heads, is_masked in (
+        ({}, ~LEGAL & (np.arange(3) == 0)[:, None]),
+        ({"legal_logits": np.zeros((1, 3, A), np.float32)}, ~LEGAL),
+    ):
+        np.testing.assert_array_equal(np.less(logits(said_of_two_moves(**heads), batch), 0), is_masked)
 
 
 def test_policies_past_the_end_teach_nothing(batch):
     params, observation, legal, actions, wanted = batch
-    nonsense = jnp.where(wanted.policy_mask[..., None] == 1, wanted.policy, jnp.eye(A)[0])
+    nonsense = np.where(np.equal(wanted.policy_mask, 1)[..., None], wanted.policy, np.eye(A, dtype=np.float32)[0])
     one, other = (
         loss_and_gradient(params, observation, legal, actions, wanted._replace(policy=policy))
         for policy in (wanted.policy, nonsense)
     )
-    for x, y in zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True):
-        np.testing.assert_array_equal(x, y)
+    jax.tree.map(np.testing.assert_array_equal, one, other)
 
 
 def test_nothing_past_a_time_limit_is_learned_from_and_everything_before_it_is(batch):
     """Row 39 of the pitfalls: an end by the rules teaches zeros, a time limit nothing at all."""
     params, observation, legal, actions, wanted = batch
-    mask = jnp.ones((N, K + 1)).at[0, 2:].set(0.0)
+    first, late = np.arange(N)[:, None] == 0, np.arange(K + 1) >= 2
+    mask = np.float32(~(first & late))
     wanted = wanted._replace(mask=mask, policy_mask=wanted.policy_mask * mask)
-    beyond = wanted._replace(value=wanted.value.at[0, 2:].set(0.9), reward=wanted.reward.at[0, 2:].set(0.9))
-    before = wanted._replace(value=wanted.value.at[0, 1].set(0.9))
+    value, reward = (np.where(first & late[: x.shape[1]], np.float32(0.9), x) for x in (wanted.value, wanted.reward))
+    beyond = wanted._replace(value=value, reward=reward)
+    before = wanted._replace(value=np.where(first & (np.arange(K + 1) == 1), np.float32(0.9), wanted.value))
     one, same, other = (
         loss_and_gradient(params, observation, legal, actions, targets)[0][0] for targets in (wanted, beyond, before)
     )
@@ -219,22 +223,21 @@ def test_nothing_past_a_time_limit_is_learned_from_and_everything_before_it_is(b
 def test_a_windows_weight_counts_in_every_loss(batch):
     """The mean over windows of weight times loss: weights 2 and 0 are a batch without the windows of weight 0."""
     params, *inputs = batch
-    weight = jnp.array([2.0, 0.0] * (N // 2))
+    weight = np.float32([2.0, 0.0] * (N // 2))
     kept = jax.tree.map(lambda x: x[::2], tuple(inputs))
     (_, weighted), gradient = loss_and_gradient(params, *inputs, weight)
     (_, alone), expected = loss_and_gradient(params, *kept)
-    for x, y in zip(jax.tree.leaves((weighted, gradient)), jax.tree.leaves((alone, expected)), strict=True):
-        np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-6)
+    assert_close((weighted, gradient), (alone, expected), rtol=1e-4, atol=1e-6)
 
 
 # --- the policy's part ------------------------------------------------------------------------------------------------
 
 
 def test_policy_loss_is_0_for_the_target_itself_and_ln_of_the_odds_for_a_uniform_guess():
-    target = jnp.array([[0.5, 0.5, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
-    cross_entropy = partial(losses.cross_entropy, target=target)
+    target = jax.device_put(np.float32([[0.5, 0.5, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]]))
+    cross_entropy = jax.jit(partial(losses.cross_entropy, target=target))
     np.testing.assert_allclose(cross_entropy(jnp.log(target)), 0, atol=1e-6)  # logits of -inf included
-    np.testing.assert_allclose(cross_entropy(jnp.zeros((2, 4))), np.log([2.0, 4.0]), rtol=1e-6)
+    np.testing.assert_allclose(cross_entropy(np.zeros((2, 4), np.float32)), np.log([2.0, 4.0]), rtol=1e-6)
 
 
 def test_policy_loss_is_taken_in_float32():
@@ -247,13 +250,18 @@ def test_policy_loss_is_taken_in_float32():
 
 @pytest.mark.parametrize("bit", [0.0, 1.0])
 def test_binary_cross_entropy_and_its_gradient_are_those_of_the_sigmoid_however_large_the_logit(bit):
-    logits = jnp.array([-1e4, -100.0, -20.0, -1.0, 0.0, 0.5, 3.0, 20.0, 100.0, 1e4])
-    bits = jnp.full(logits.shape, bit)
-    loss, pullback = jax.vjp(losses.binary_cross_entropy, logits, bits)
-    np.testing.assert_allclose(loss, optax.losses.sigmoid_binary_cross_entropy(logits, bits), rtol=1e-6, atol=1e-7)
-    np.testing.assert_allclose(pullback(jnp.ones_like(logits))[0], jax.nn.sigmoid(logits) - bits, atol=1e-7)
-    known = losses.binary_cross_entropy(20.0 * (2 * bits - 1), bits)
-    np.testing.assert_array_equal(known, 0)
+    logits = np.float32([-1e4, -100.0, -20.0, -1.0, 0.0, 0.5, 3.0, 20.0, 100.0, 1e4])
+    bits = np.full(logits.shape, bit, np.float32)
+
+    @jax.jit
+    def both(logits):
+        loss, pullback = jax.vjp(losses.binary_cross_entropy, logits, jnp.asarray(bits))
+        wanted = optax.losses.sigmoid_binary_cross_entropy(logits, bits), jax.nn.sigmoid(logits) - bits
+        return (loss, pullback(jnp.ones_like(logits))[0]), wanted
+
+    for found, wanted in zip(*both(logits), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-7)
+    np.testing.assert_array_equal(both(20.0 * (2 * bits - 1))[0][0], 0)
 
 
 # --- what options add -------------------------------------------------------------------------------------------------
@@ -261,39 +269,41 @@ def test_binary_cross_entropy_and_its_gradient_are_those_of_the_sigmoid_however_
 
 def test_legality_loss_by_hand():
     """Two of three right for certain and one unknown costs ln 2 / 3; past the end nothing counts."""
-    logits = 100.0 * jnp.array([[[1.0, -1.0, 0.0], [1.0, 1.0, 1.0], [1.0, 1.0, 1.0]]])
+    logits, loss = np.float32([[[100, -100, 0], [100] * 3, [100] * 3]]), jax.jit(losses.legality_loss)
     outputs, past, none_past = said_of_two_moves(legal_logits=logits), two_moves(alive=[1, 1, 0]), two_moves()
-    found, more = (losses.legality_loss(outputs, b._replace(legal_action_mask=LEGAL)) for b in (past, none_past))
+    found, more = (loss(outputs, b._replace(legal_action_mask=LEGAL)) for b in (past, none_past))
     np.testing.assert_allclose(found, np.log(2) / 3, rtol=1e-6)
     assert more > 30
 
 
 def test_discount_loss_by_hand():
     """The classes are the other's turn, the end, one's own turn: known for certain costs 0, a guess ln 3."""
-    sure = 100.0 * jnp.array([[[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]])  # a root has no move
+    sure = np.float32([[[0, 0, 0], [100, 0, 0], [0, 0, 100]]])  # a root has no move
+    loss = jax.jit(losses.discount_loss)
     sure, guess = (said_of_two_moves(discount_logits=logits) for logits in (sure, 0 * sure))
-    np.testing.assert_allclose(losses.discount_loss(sure, two_moves(discount=[-0.9, 0.9])), 0, atol=1e-6)
-    np.testing.assert_allclose(losses.discount_loss(sure, two_moves(discount=[0.0, 0.9])), 50.0)
-    np.testing.assert_allclose(losses.discount_loss(guess, two_moves(discount=[0.0, 0.0])), np.log(3), rtol=1e-6)
+    np.testing.assert_allclose(loss(sure, two_moves(discount=[-0.9, 0.9])), 0, atol=1e-6)
+    np.testing.assert_allclose(loss(sure, two_moves(discount=[0.0, 0.9])), 50.0)
+    np.testing.assert_allclose(loss(guess, two_moves(discount=[0.0, 0.0])), np.log(3), rtol=1e-6)
 
 
 def test_consistency_loss_is_1_minus_the_cosine_and_teaches_the_imagined_side_alone():
     """Embeddings, of which params are the factor, are their own projections; a model that predicts them as they are."""
-    observed = jnp.array([[[3.0, 4.0], [0.0, 2.0]]])
+    observed = np.float32([[[3.0, 4.0], [0.0, 2.0]]])
     model = line_model()._replace(
         initial_inference=lambda factor, observation: NetworkOutput(factor * observation, *[None] * 3),  # type: ignore
         project=lambda params, embedding: embedding,
         predict_projection=lambda params, projection: projection,
     )
 
+    @jax.jit
     def loss(imagined, observed, factor=1.0):
         embedding, observation = (jnp.concatenate([jnp.zeros((1, 1, 2)), x], axis=1) for x in (imagined, observed))
         outputs = said_of_two_moves()._replace(embedding=embedding, params=factor, model=model)
         return losses.consistency_loss(outputs, two_moves()._replace(observation=observation))[0]
 
     np.testing.assert_allclose(loss(2.0 * observed, observed), 0, atol=1e-6)
-    np.testing.assert_allclose(loss(jnp.array([[[4.0, -3.0], [0.0, -1.0]]]), observed), (1 + 2) / 2, rtol=1e-6)
-    imagined, *seen = jax.grad(loss, argnums=(0, 1, 2))(jnp.array([[[1.0, 0.0], [1.0, 1.0]]]), observed, 2.0)
+    np.testing.assert_allclose(loss(np.float32([[[4.0, -3.0], [0.0, -1.0]]]), observed), (1 + 2) / 2, rtol=1e-6)
+    imagined, *seen = jax.jit(jax.grad(loss, argnums=(0, 1, 2)))(np.float32([[[1, 0], [1, 1]]]), observed, 2.0)
     assert np.abs(imagined).max() > 0 and not any(np.asarray(x).any() for x in seen)
 
 
@@ -305,5 +315,6 @@ def test_without_moves_to_unroll_the_dynamics_are_never_asked(batch):
     batch = Batch(observation, legal, actions[:, :0], root, jnp.ones(N))
     outputs = jax.jit(partial(unroll.unroll, model))(params, batch)
     value = jax.jit(partial(losses.value_loss, scalar_loss=MODEL.scalar_loss))(outputs, batch)
-    np.testing.assert_array_equal(value, MODEL.scalar_loss(outputs.value_logits[:, 0], wanted.value[:, 0]))
+    expected = jax.jit(MODEL.scalar_loss)(np.asarray(outputs.value_logits)[:, 0], wanted.value[:, 0])
+    np.testing.assert_array_equal(value, expected)
     assert outputs.policy_logits.shape == (N, 1, A)

@@ -45,7 +45,7 @@ def weigh(ring, end_weight=1):
 
 
 def random_priorities(seed, shape=(C, B)):
-    return jnp.asarray(np.random.default_rng(seed).random(shape) ** 3 + priorities.FLOOR, jnp.float32)
+    return jax.device_put(np.float32(np.random.default_rng(seed).random(shape) ** 3 + priorities.FLOOR))
 
 
 def sample_of(ring, *, key=0, num_updates=50, batch_size=400, alpha=1.0, beta=1.0, end_weight=1):
@@ -180,7 +180,7 @@ def test_a_weight_is_1_over_m_p_to_the_beta_over_the_largest_one():
 def test_two_devices_sample_from_their_own_games_and_agree_on_what_a_weight_is():
     """Each device's P is that of its own share of the games; the largest weight of both is 1."""
     halves = [make_ring(seed)._replace(priority=scale * random_priorities(seed)) for seed, scale in ((0, 1), (7, 30))]
-    both = jax.tree.map(lambda *x: jnp.stack(x), *halves)
+    both = jax.tree.map(lambda *x: np.stack(x), *jax.device_get(halves))
     keys = jax.random.split(jax.random.key(0), DEVICES)
     sampling = partial(
         priorities.sample,
@@ -206,17 +206,19 @@ def test_two_devices_sample_from_their_own_games_and_agree_on_what_a_weight_is()
 
 def add_on_devices(rings: ReplayState, seed):
     """A rollout for each device's ring."""
-    new = [frames(seed + device, T, B) for device in range(DEVICES)]
-    return on_devices(replay.add, rings, jax.tree.map(lambda *x: jnp.stack(x), *new))
+    new = jax.device_get([frames(seed + device, T, B) for device in range(DEVICES)])
+    return on_devices(replay.add, rings, jax.tree.map(lambda *x: np.stack(x), *new))
 
 
 def test_new_frames_enter_at_the_highest_priority_of_all_devices_and_at_1_in_an_empty_ring():
-    empty = replay.init(FRAME, num_envs=B, replay_length=C, is_prioritised=True)
-    assert replay.init(FRAME, num_envs=B, replay_length=C).priority is None
-    rings = add_on_devices(jax.tree.map(lambda x: jnp.stack([x] * DEVICES), empty), 0)
+    init = partial(replay.init, FRAME, num_envs=B, replay_length=C)
+    assert jax.eval_shape(init).priority is None
+    empty = jax.device_get(jax.jit(partial(init, is_prioritised=True))())
+    rings = add_on_devices(jax.tree.map(lambda x: np.stack([x] * DEVICES), empty), 0)
     np.testing.assert_array_equal(rings.priority[:, :T], 1)
     np.testing.assert_array_equal(rings.priority[:, T:], 0)
-    known = rings.priority.at[:, :T].set(0.02).at[1, 2, 3].set(0.4)
+    known = np.array(rings.priority)
+    known[:, :T], known[1, 2, 3] = 0.02, 0.4
     rings = add_on_devices(rings._replace(priority=known), 5)
     np.testing.assert_array_equal(rings.priority[:, T : 2 * T], np.float32(0.4))
     np.testing.assert_array_equal(rings.priority[:, :T], known[:, :T])

@@ -112,13 +112,14 @@ def test_the_target_network_searches_if_there_is_one_and_else_the_network_itself
         np.testing.assert_allclose(fresh.search_value[:, :FRAMES], weight * window.observation[:, :FRAMES, 0])
 
 
-@pytest.mark.parametrize("num_devices", [1, 2, 8])
-@pytest.mark.parametrize("share, total", [(0.05, 3), (0.5, 32), (0.001, 1)])
+@pytest.mark.parametrize("num_devices, share, total", [(1, 0.05, 3), (8, 0.05, 3), (2, 0.5, 32), (8, 0.001, 1)])
 def test_as_many_windows_of_a_batch_are_searched_on_any_number_of_devices(num_devices, share, total):
     """0.05 of 64 windows are 3.2, so 3: were each of 8 devices to round its own, 8. Metrics are means over these."""
-    stored = random_window(0, 64, L, A)._replace(search_age=jnp.arange(64 * L, dtype=jnp.int32).reshape(64, L))
+    stored = jax.device_get(random_window(0, 64, L, A))
+    stored = stored._replace(search_age=np.arange(64 * L, dtype=np.int32).reshape(64, L))
     share_of_each = jax.tree.map(lambda x: x.reshape(num_devices, -1, *x.shape[1:]), stored)
-    sample = Sample(*[jnp.zeros((num_devices, 64 // num_devices), int)] * 2, jnp.ones((num_devices, 64 // num_devices)))
+    places = np.zeros((num_devices, 64 // num_devices), np.int32)
+    sample = Sample(places, places, np.ones(places.shape, np.float32))
 
     def learn(sample, window):
         key = jax.random.key(0)
@@ -127,11 +128,11 @@ def test_as_many_windows_of_a_batch_are_searched_on_any_number_of_devices(num_de
         found, _ = reanalyze.fresh_targets(sample, fresh, NO_BATCH, share=share, num_frames=FRAMES)
         return fresh, found, jax.lax.pmean(metrics, AXIS)
 
-    fresh, found, metrics = on_devices(learn, sample, share_of_each)
-    is_fresh = np.asarray(fresh.search_value != share_of_each.search_value).reshape(64, L)
-    assert is_fresh.sum() == np.asarray(found.is_known).sum() == total * FRAMES
+    fresh, found, metrics = jax.device_get(on_devices(learn, sample, share_of_each))
+    is_fresh = (fresh.search_value != share_of_each.search_value).reshape(64, L)
+    assert is_fresh.sum() == found.is_known.sum() == total * FRAMES
     assert is_fresh[:, :FRAMES].all(axis=1).sum() == total
-    drift = np.abs(np.asarray(fresh.search_value - share_of_each.search_value)).reshape(64, L)[is_fresh]
+    drift = np.abs(fresh.search_value - share_of_each.search_value).reshape(64, L)[is_fresh]
     np.testing.assert_allclose(metrics["train/stale_value"], drift.mean(), rtol=1e-5)
     np.testing.assert_allclose(metrics["train/stale_iterations"], stored.search_age[is_fresh].mean(), rtol=1e-5)
 
@@ -207,15 +208,12 @@ def test_with_the_true_rules_fresh_targets_are_a_search_of_the_very_positions_th
 
 
 def test_staleness_is_the_mean_distance_of_values_and_of_policies(window):
-    weight = jnp.ones(N)
-    same = reanalyze.staleness(window, window, weight)
+    weight, one_hot, staleness = np.ones(N, np.float32), np.eye(A, dtype=np.float32), jax.jit(reanalyze.staleness)
+    same = staleness(window, window, weight)
     assert same == {"train/stale_value": 0, "train/stale_policy": 0}, "and no age where the buffer keeps none"
-    one_hot = jnp.broadcast_to(jnp.eye(A)[0], (N, L, A))
-    stored = window._replace(search_policy=one_hot, search_value=jnp.zeros((N, L)))
-    half = jnp.arange(N * L).reshape(N, L) % 2 == 0  # 18 of 35 frames change
-    fresh = stored._replace(
-        search_policy=jnp.where(half[..., None], jnp.eye(A)[2], one_hot), search_value=jnp.where(half, -0.5, 0.0)
-    )
-    moved = reanalyze.staleness(fresh, stored, weight)
+    half = np.arange(N * L).reshape(N, L) % 2  # 18 of 35 frames change
+    stored = window._replace(search_policy=one_hot[0 * half], search_value=np.float32(0 * half))
+    fresh = stored._replace(search_policy=one_hot[2 - 2 * half], search_value=np.float32(-0.5 * (1 - half)))
+    moved = staleness(fresh, stored, weight)
     np.testing.assert_allclose(moved["train/stale_value"], 0.5 * 18 / 35, rtol=1e-6)
     np.testing.assert_allclose(moved["train/stale_policy"], 18 / 35, rtol=1e-6)  # total variation: 1 where disjoint

@@ -38,15 +38,20 @@ def rollout(index):
 TRANSITION = frame_of(rollout(0))
 
 
+def empty(transition=TRANSITION, length=C, **options):
+    """A ring of B games without frames."""
+    return jax.jit(partial(replay.init, transition, num_envs=B, replay_length=length, **options))()
+
+
 def sample_at(slot, game):
     """These windows, all of weight 1."""
-    return Sample(jnp.asarray(slot, jnp.int32), jnp.asarray(game, jnp.int32), jnp.ones(len(slot)))
+    return jax.device_put(Sample(np.int32(slot), np.int32(game), np.ones(len(slot), np.float32)))
 
 
 @pytest.fixture(scope="module")
 def histories():
     """After each of 8 rollouts (the ring holds 3): the ring, and the list that forgets nothing."""
-    ring, history, snapshots = replay.init(TRANSITION, num_envs=B, replay_length=C), Replay(C), []
+    ring, history, snapshots = empty(), Replay(C), []
     for index in range(8):
         trajectory = rollout(index)
         ring = add(ring, trajectory)
@@ -59,7 +64,7 @@ def histories():
 
 
 def test_an_empty_ring_has_no_window_to_sample():
-    ring = replay.init(TRANSITION, num_envs=B, replay_length=C)
+    ring = empty()
     assert (int(ring.num_stored), int(ring.insert_index)) == (0, 0)
     assert jax.tree.map(jnp.shape, ring.transitions).observation == (C, B, 2)
     assert not np.asarray(weights_of(ring)).any()
@@ -75,7 +80,7 @@ def test_frame_t_of_game_b_lies_at_t_mod_c(histories):
 
 def test_a_ring_keeps_the_dtypes_it_was_made_with():
     transition = TRANSITION._replace(search_policy=jax.ShapeDtypeStruct((3,), jnp.bfloat16))
-    ring = replay.add(replay.init(transition, num_envs=B, replay_length=T), rollout(0))
+    ring = add(empty(transition, T), rollout(0))
     packed = jax.eval_shape(replay.pack, transition)
     assert packed.search_policy.dtype == jnp.bfloat16
     assert jax.tree.map(lambda x: x.dtype, ring.transitions) == jax.tree.map(lambda x: x.dtype, packed)
@@ -88,8 +93,8 @@ def test_bools_lie_in_the_ring_eight_to_a_byte_and_come_back_as_they_were():
     trajectory = rollout(0)._replace(
         observation=boards, legal_action_mask=legal, search_policy=np.zeros((T, B, 9), np.float32)
     )
-    trajectory = jax.tree.map(jnp.asarray, trajectory)
-    ring = replay.add(replay.init(frame_of(trajectory), num_envs=B, replay_length=T), trajectory)
+    trajectory = jax.device_put(trajectory)
+    ring = add(empty(frame_of(trajectory), T), trajectory)
     assert (ring.transitions.observation.shape, ring.transitions.legal_action_mask.shape) == ((T, B, 3), (T, B, 2))
     byte = int("".join(str(int(legal[0, 0, bit])) for bit in range(8)), 2)
     assert int(ring.transitions.legal_action_mask[0, 0, 0]) == byte
@@ -101,7 +106,7 @@ def test_bools_lie_in_the_ring_eight_to_a_byte_and_come_back_as_they_were():
 
 
 def test_what_is_no_bool_is_not_packed_and_uint8_which_looks_packed_is_refused():
-    floats = jax.tree.map(jnp.asarray, rollout(0))
+    floats = rollout(0)
     packed = replay.pack(floats)
     assert packed.observation is floats.observation
     assert replay.unpack(packed, (2,)).observation is floats.observation
@@ -266,8 +271,8 @@ def test_fresh_targets_land_in_the_frames_that_were_searched_across_the_rings_se
 
 def test_a_search_is_as_old_as_the_iterations_since_it_was_made():
     """Frames come with age 0, a search that is written back has age 0, and every iteration ends with one more."""
-    ring = replay.init(TRANSITION, num_envs=B, replay_length=C, is_reanalyzed=True)
-    assert replay.init(TRANSITION, num_envs=B, replay_length=C).transitions.search_age is None
+    ring = empty(is_reanalyzed=True)
+    assert empty().transitions.search_age is None
     for index in range(3):
         ring = write_back(add(ring, rollout(index)), ())
     np.testing.assert_array_equal(ring.transitions.search_age, np.repeat([3, 2, 1], T)[:, None] * np.ones((1, B)))
@@ -282,7 +287,7 @@ def test_a_search_is_as_old_as_the_iterations_since_it_was_made():
 
 
 def test_a_priority_alone_makes_no_search_younger():
-    ring = replay.init(TRANSITION, num_envs=B, replay_length=C, is_prioritised=True, is_reanalyzed=True)
+    ring = empty(is_prioritised=True, is_reanalyzed=True)
     found = WriteBack(jnp.array([5]), jnp.array([1]), jnp.array([True]), {"priority": jnp.array([0.5])})
     ring = write_back(ring, (found,))
     assert (np.asarray(ring.transitions.search_age) == 1).all()

@@ -15,6 +15,7 @@ from muzero_jax.learning import self_play
 from muzero_jax.ops.legal_actions import uniform_legal_action
 from muzero_jax.types import ActorState, Environment, SearchOutput, Step
 from tests.reference import tic_tac_toe as rules
+from tests.reference.windows import frame_of
 
 TIC_TAC_TOE = make_environment("tic_tac_toe")
 NUM_ENVS, LENGTH = 6, 24
@@ -33,9 +34,14 @@ def rollout():
     return jax.jit(partial(self_play.rollout, environment=TIC_TAC_TOE, search=random_search, length=LENGTH))
 
 
+def begun(environment, num_envs=NUM_ENVS):
+    """The beginning of several games."""
+    return jax.jit(partial(self_play.init, environment, num_envs=num_envs))(jax.random.key(0))
+
+
 @pytest.fixture(scope="module")
 def start():
-    return self_play.init(TIC_TAC_TOE, jax.random.key(0), num_envs=NUM_ENVS)
+    return begun(TIC_TAC_TOE)
 
 
 @pytest.fixture(scope="module")
@@ -72,16 +78,11 @@ def test_leaves_are_time_major_and_keep_the_games_types(trajectory):
 
 
 @pytest.mark.parametrize("game", range(NUM_ENVS))
-def test_an_observation_is_the_movers_view_from_before_the_move(trajectory, game):
+def test_a_frame_has_the_movers_view_before_the_move_and_the_reward_and_discount_before_the_reset(trajectory, game):
     """Also of the first move after a reset: the board is then empty, and no stone of the old game is left."""
-    for frame, board, _, _ in replay(trajectory, game):
+    for frame, board, reward, over in replay(trajectory, game):
         assert rules.board_of(trajectory.observation[frame, game]) == board
         assert list(np.nonzero(trajectory.legal_action_mask[frame, game])[0]) == rules.legal_actions(board)
-
-
-@pytest.mark.parametrize("game", range(NUM_ENVS))
-def test_reward_and_discount_are_from_before_the_reset(trajectory, game):
-    for frame, _, reward, over in replay(trajectory, game):
         assert trajectory.reward[frame, game] == reward
         assert trajectory.discount[frame, game] == (0 if over else -1)
         assert trajectory.is_last[frame, game] == over
@@ -132,11 +133,16 @@ def test_the_next_rollout_goes_on_with_the_games_where_they_stand(rollout, start
 
 def explore(seed, mask, probability):
     """The moves and where they were drawn, after a search that chose 2 in every game."""
-    found = SearchOutput(jnp.full(4096, 2, jnp.int32), jnp.zeros((4096, 6)), jnp.zeros(4096))
-    return self_play.choose(jax.random.key(seed), found, mask, jnp.zeros(4096, jnp.int32), exploration=probability)
+
+    @jax.jit
+    def choose(key, mask):
+        found = SearchOutput(jnp.full(4096, 2, jnp.int32), jnp.zeros((4096, 6)), jnp.zeros(4096))
+        return self_play.choose(key, found, mask, jnp.zeros(4096, jnp.int32), exploration=probability)
+
+    return jax.device_get(choose(jax.random.key(seed), mask))
 
 
-MASK = jnp.tile(jnp.array([True, False, True, False, True, False]), (4096, 1))
+MASK = np.tile([True, False, True, False, True, False], (4096, 1))
 
 
 @pytest.mark.parametrize("probability", [0.0, 0.25, 1.0])
@@ -145,17 +151,17 @@ def test_exploration_draws_legal_actions_only_and_at_the_given_rate(probability)
     assert action.dtype == jnp.int32 and explored.dtype == bool
     assert set(np.unique(action)) <= {0, 2, 4}
     assert abs(float(explored.mean()) - probability) < 0.03
-    np.testing.assert_array_equal(np.asarray(action)[~np.asarray(explored)], 2)
+    np.testing.assert_array_equal(action[~explored], 2)
 
 
 def test_explored_actions_are_uniform_over_the_legal_ones():
     action, _ = explore(1, MASK, 1.0)
-    shares = np.bincount(np.asarray(action), minlength=6) / 4096
+    shares = np.bincount(action, minlength=6) / 4096
     np.testing.assert_allclose(shares, [1 / 3, 0, 1 / 3, 0, 1 / 3, 0], atol=0.03)
 
 
 def test_a_single_legal_action_is_explored_too():
-    action, explored = explore(2, MASK & (jnp.arange(6) == 4), 1.0)
+    action, explored = explore(2, MASK & (np.arange(6) == 4), 1.0)
     assert (action == 4).all() and explored.all()
 
 
@@ -163,9 +169,9 @@ def test_a_single_legal_action_is_explored_too():
 
 
 def statistics(trajectory):
-    before = self_play.ActorState(None, jnp.zeros(NUM_ENVS, jnp.int32))
-    after = before._replace(num_moves=jnp.asarray(moves_made(before.num_moves, trajectory.is_last)))
-    return self_play.statistics(trajectory, before, after)
+    before = self_play.ActorState(None, np.zeros(NUM_ENVS, np.int32))
+    after = before._replace(num_moves=np.int32(moves_made(before.num_moves, trajectory.is_last)))
+    return jax.jit(self_play.statistics)(trajectory, before, after)
 
 
 def test_statistics_count_games_and_decisive_games_by_the_rules(trajectory):
@@ -219,7 +225,7 @@ def test_a_return_counts_every_move_of_a_game_however_long_it_is():
         num_players=1,
         discount=1.0,
     )
-    start = self_play.init(environment, jax.random.key(0), num_envs=2)
+    start = begun(environment, 2)
     actor = ActorState(jnp.array([238, 0]), jnp.array([238, 0]), jnp.array([238.0, 0.0]))
     assert jax.tree.map(jnp.shape, actor) == jax.tree.map(jnp.shape, start)
     play = jax.jit(partial(self_play.rollout, environment=environment, search=random_search, length=60))
@@ -265,15 +271,18 @@ def test_after_the_sampled_moves_of_a_game_the_likeliest_action_is_played(start)
 def test_a_frame_holds_what_chance_did_and_nothing_where_no_chance_is_listed(trajectory):
     """Pig: a die for every roll, nothing for a hold; the buffer keeps both, and a game without chance has no leaf."""
     environment = environment_from(pig.make(), "pig")
-    start = self_play.init(environment, jax.random.key(0), num_envs=NUM_ENVS)
+    start = begun(environment)
     play = jax.jit(partial(self_play.rollout, environment=environment, search=random_search, length=LENGTH))
-    frames = play(0.25, start, jax.random.key(1))[1]
-    rolled = np.asarray(frames.action == pig.ROLL)
-    assert set(np.asarray(frames.outcome)[rolled].tolist()) == {0, 1, 2}
-    assert (np.asarray(frames.outcome)[~rolled] == -1).all()
-    lost = rolled & np.asarray(frames.outcome == 0)
-    assert (np.asarray(frames.discount)[lost] == -1).all()
-    one = jax.tree.map(lambda leaf: leaf[0, 0], frames)
-    stored = jax.jit(buffer.add)(buffer.init(one, num_envs=NUM_ENVS, replay_length=LENGTH), frames).transitions
+    frames = jax.device_get(play(0.25, start, jax.random.key(1))[1])
+    rolled = frames.action == pig.ROLL
+    assert set(frames.outcome[rolled].tolist()) == {0, 1, 2} and (frames.outcome[~rolled] == -1).all()
+    assert (frames.discount[rolled & (frames.outcome == 0)] == -1).all()
+
+    @jax.jit
+    def store(frames):
+        ring = buffer.init(frame_of(frames), num_envs=NUM_ENVS, replay_length=LENGTH)
+        return buffer.add(ring, frames).transitions
+
+    stored = store(frames)
     np.testing.assert_array_equal(stored.outcome, frames.outcome)
     assert trajectory.outcome is None

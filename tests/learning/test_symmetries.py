@@ -3,7 +3,6 @@
 from functools import partial
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -34,7 +33,7 @@ def hex_batch():
         ),
         weight=generator.random(N),
     )
-    batch = jax.tree.map(jnp.asarray, batch)
+    batch = jax.device_put(batch)
     turned = jax.jit(partial(augment, symmetries=symmetries))(batch, jax.random.key(0))
     return jax.device_get((batch, turned, symmetries))
 
@@ -77,10 +76,10 @@ def test_values_rewards_masks_and_weights_stay(hex_batch):
 
 def test_outcomes_of_chance_are_turned_with_the_board_and_codes_that_an_encoder_finds_stay(hex_batch):
     """Three outcomes, of which the second symmetry exchanges two; code 3 says that chance had no part."""
-    batch, symmetries = jax.tree.map(jnp.asarray, (hex_batch[0], hex_batch[2]))
+    batch, symmetries = jax.device_put((hex_batch[0], hex_batch[2]))
     codes = np.random.default_rng(1).integers(0, 4, (N, K))
-    batch = batch._replace(extras={"codes": jnp.asarray(codes)})
-    permutation = jnp.array([[0, 1, 2], [1, 0, 2], [0, 1, 2], [2, 0, 1]])
+    batch = batch._replace(extras={"codes": codes})
+    permutation = np.array([[0, 1, 2], [1, 0, 2], [0, 1, 2], [2, 0, 1]])
     turn = jax.jit(augment)
     known = turn(batch, jax.random.key(0), symmetries=symmetries._replace(outcome_permutation=permutation))
     index = np.asarray(jax.random.randint(jax.random.key(0), (N,), 0, 4))

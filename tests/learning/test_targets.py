@@ -8,18 +8,25 @@ import numpy as np
 import pytest
 
 from muzero_jax.learning import targets
-from muzero_jax.ops.devices import AXIS
 from muzero_jax.types import Targets
 from tests.reference import targets as reference
+from tests.reference.programs import alone, on_devices
 from tests.reference.windows import make_window, random_window
 
 pytestmark = pytest.mark.usefixtures("strict_rank_promotion")
 
 K = 3
-make = jax.jit(
+make_on_device = jax.jit(
     partial(targets.make, stop_at_exploration=True),
     static_argnames=("unroll_steps", "td_steps", "td_lambda", "stop_at_exploration", "search_value_weight"),
 )
+
+
+def make(window, **how):
+    """`targets.make` of a window, on the host."""
+    return jax.device_get(make_on_device(window, **how))
+
+
 unroll_actions = jax.jit(targets.unroll_actions, static_argnames="unroll_steps")
 monte_carlo = partial(make, unroll_steps=K, td_steps=8, td_lambda=1.0)
 
@@ -51,7 +58,7 @@ def test_targets_are_those_of_the_definitions_in_loops(td_steps, td_lambda):
 
 
 def test_frames_beyond_those_that_a_window_needs_change_nothing():
-    window = random_window(7, num_windows=8, length=K + 4 + 3)
+    window = jax.device_get(random_window(7, num_windows=8, length=K + 4 + 3))
     needed = jax.tree.map(lambda x: x[:, : K + 4 + 1], window)
     longer = make(window, unroll_steps=K, td_steps=4, td_lambda=0.7)
     for one, other in zip(longer, make(needed, unroll_steps=K, td_steps=4, td_lambda=0.7), strict=True):
@@ -59,9 +66,8 @@ def test_frames_beyond_those_that_a_window_needs_change_nothing():
 
 
 def test_a_windows_targets_do_not_depend_on_the_other_windows():
-    window = random_window(1, num_windows=40, length=K + 4 + 1)
-    others = random_window(2, num_windows=40, length=K + 4 + 1)
-    mixed = jax.tree.map(lambda x, y: y.at[5].set(x[5]), window, others)
+    window, others = jax.device_get([random_window(seed, num_windows=40, length=K + 4 + 1) for seed in (1, 2)])
+    mixed = jax.tree.map(lambda x, y: np.concatenate([y[:5], x[5:6], y[6:]]), window, others)
     both = [make(w, unroll_steps=K, td_steps=4, td_lambda=0.7) for w in (window, mixed)]
     for one, other in zip(*map(jax.tree.leaves, both), strict=True):
         np.testing.assert_array_equal(one[5], other[5])
@@ -256,8 +262,8 @@ def test_the_value_target_is_a_mixture_of_the_return_and_the_searchs_own_value()
 
 def test_policies_of_cheap_searches_are_not_learned_from_and_values_are():
     window = one_game([0.0, 0.0, 1.0], [-1.0, -1.0, 0.0])
-    in_full = jnp.zeros(window.action.shape, bool).at[0, jnp.array([1, 5])].set(True)
-    found = monte_carlo(window._replace(in_full=in_full))
+    in_full = np.isin(np.arange(window.action.shape[1]), [1, 5])
+    found = monte_carlo(window._replace(in_full=in_full[None]))
     np.testing.assert_array_equal(found.policy_mask, [[0, 1, 0, 0]])
     np.testing.assert_array_equal(found.alive, [[1, 1, 1, 0]])
     np.testing.assert_array_equal(found.value, monte_carlo(window).value)
@@ -268,9 +274,9 @@ def test_policies_of_full_searches_weigh_as_much_as_all_would(num_devices):
     """Four games, of which three go on: 1 of 4 and 2 of 3 searches were full, so these weigh 4 and 1.5."""
     full, alive = np.array([[1, 0], [0, 1], [0, 1], [0, 0]], np.float32), np.ones((4, 2), np.float32)
     alive[3, 1] = 0
-    wanted = jax.tree.map(jnp.asarray, Targets(*[None] * 3, full, alive, *[None] * 2))  # type: ignore
+    wanted = Targets(*[None] * 3, full, alive, *[None] * 2)  # type: ignore
     share = jax.tree.map(lambda x: x.reshape(num_devices, -1, 2), wanted)
-    found = jax.vmap(targets.weigh_policies, axis_name=AXIS)(share).policy_mask.reshape(4, 2)
+    found = np.reshape(on_devices(targets.weigh_policies, share).policy_mask, (4, 2))
     np.testing.assert_allclose(found, [[4, 0], [0, 1.5], [0, 1.5], [0, 0]], rtol=1e-6)
     np.testing.assert_allclose(found.sum(axis=0), alive.sum(axis=0))
 
@@ -280,11 +286,9 @@ def test_a_batch_without_a_full_search_teaches_no_policy_and_one_of_full_ones_we
     make_targets = partial(targets.make, unroll_steps=K, td_steps=8, td_lambda=1.0, stop_at_exploration=True)
     make = partial(targets.make_batch, unroll_steps=K, num_frames=1)
     for in_full, weights in ((False, [0, 0, 0, 0]), (True, [1, 1, 1, 0])):
-        each = window._replace(in_full=jnp.full(window.action.shape, in_full))
-        batch = jax.vmap(lambda w: make(w, make_targets(w), jnp.ones(1), jax.random.key(0)), axis_name=AXIS)(
-            jax.tree.map(lambda x: x[None], each)
-        )
-        np.testing.assert_array_equal(batch.targets.policy_mask[0, 0], weights)
+        each = window._replace(in_full=np.full(window.action.shape, in_full))
+        batch = alone(lambda w: make(w, make_targets(w), jnp.ones(1), jax.random.key(0)), each)
+        np.testing.assert_array_equal(np.asarray(batch.targets.policy_mask)[0], weights)
 
 
 def test_the_discounts_of_the_moves_are_targets_up_to_the_end():

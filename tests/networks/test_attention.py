@@ -68,12 +68,3 @@ def test_every_cell_sees_every_other(trunk, boards):
     changed = boards.copy()
     changed[:, 0, 0] += 1.0
     assert (np.abs(apply(params, changed) - apply(params, boards)).max(axis=-1) > 1e-3).all()
-
-
-def test_without_blocks_a_cell_is_seen_alone(boards):
-    module = Transformer(SIZES._replace(num_blocks=0))
-    params = module.init(key(0), boards)
-    changed = boards.copy()
-    changed[:, 0, 0] += 1.0
-    differs = np.abs(module.apply(params, changed) - module.apply(params, boards)).max(axis=-1) > 0
-    assert differs[:, 0, 0].all() and differs.sum() == N

@@ -11,6 +11,7 @@ import muzero_jax
 from muzero_jax.networks import contract
 from muzero_jax.networks.layers import MUZERO, Abilities
 from tests.reference.models import BOARD, make_network, random_params
+from tests.reference.programs import assert_close
 
 N, S, A, C = 4, 3, BOARD.num_actions, 5
 CODES = Abilities(num_codes=C, encodes_chance=True)
@@ -20,11 +21,6 @@ COUNTS = BOARD._replace(
 
 
 make_model = partial(make_network, abilities=CODES)
-
-
-def difference(one, other):
-    pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
-    return max(float(jnp.abs(x - y).max()) for x, y in pairs)
 
 
 @pytest.fixture(scope="module", params=["mlp", "tower"])
@@ -60,7 +56,7 @@ def test_a_one_hot_code_leads_where_its_index_does_and_passes_a_gradient(case):
     model, params, _, recurrent, root = case
     codes = jnp.arange(N) % C
     followed = jax.jit(model.follow_code)(params, root.embedding, jax.nn.one_hot(codes, C))
-    assert difference(followed, recurrent(params, root.embedding, A + codes)) < 1e-5
+    assert_close(followed, recurrent(params, root.embedding, A + codes), atol=1e-5)
 
     def total(code):
         return jnp.sum(model.follow_code(params, root.embedding, code).value_logits[:, 0])

@@ -51,6 +51,7 @@ make_model = partial(make_network, support=Support(-1.0, 1.0, S))
 
 def randomised(params):
     generator = np.random.default_rng(0)
+    params = jax.device_get(params)
     return jax.tree.map(lambda x: x + generator.normal(scale=0.2, size=x.shape).astype(np.float32), params)
 
 
@@ -81,7 +82,7 @@ def assert_outputs_close(one, other, **tolerance):
 
 
 def rows(output, row):
-    return jax.tree.map(lambda leaf: leaf[row], output)
+    return jax.tree.map(lambda leaf: leaf[row], jax.device_get(output))
 
 
 # --- shapes, dtypes, the start ----------------------------------------------------------------------------------------
@@ -202,9 +203,9 @@ def test_a_towers_action_changes_the_neighbourhood_of_its_cell():
     """One convolution of the action's plane: a corner's move is felt in its 2x2 corner, not across the board."""
     planes = layers.ActionPlanes(SIZES, CELLS_AND_PASS)
     actions = jnp.array([0, 8, PASS])
-    params = randomised(planes.init(key(0), actions))
+    params = randomised(jax.jit(planes.init)(key(0), actions))
     table = params["params"]["Embed_0"]["embedding"]
-    by_cell = np.asarray(planes.apply(params, actions)) - np.asarray(table)[np.asarray(actions)][:, None, None]
+    by_cell = np.asarray(jax.jit(planes.apply)(params, actions)) - np.asarray(table)[np.asarray(actions)][:, None, None]
     touched = np.abs(by_cell).max(axis=-1) > 1e-6
     corner = np.zeros((3, 3), bool)
     corner[:2, :2] = True
@@ -214,30 +215,32 @@ def test_a_towers_action_changes_the_neighbourhood_of_its_cell():
 @pytest.mark.parametrize("shape", [(3, 3), (2, 5), (5, 2), (1, 4), (1, 1)])
 def test_a_kernel_placed_on_a_cell_is_the_convolution_of_a_one_there(shape):
     """Values and gradients, for every cell and for none; side by side and in one batch."""
-    kernel = jax.random.normal(key(1), (3, 3, 4))
-    cells = shape[0] * shape[1]
-    location = jnp.arange(-1, cells)
-    ones = jax.nn.one_hot(location, cells).reshape(-1, *shape, 1)
-    weights = jax.random.normal(key(2), (cells + 1, *shape, 4))
+    generator, cells = np.random.default_rng(0), shape[0] * shape[1]
+    ones = np.eye(cells + 1, cells, -1, dtype=np.float32).reshape(-1, *shape, 1)
+    kernel, weights = (np.float32(generator.normal(size=s)) for s in ((3, 3, 4), (cells + 1, *shape, 4)))
 
     def by_convolution(kernel):
-        return convolution.native(ones, kernel[:, :, None])
+        return convolution.native(jnp.asarray(ones), kernel[:, :, None])
 
     def by_window(kernel):
-        return layers.convolved_ones(kernel, location, shape)
+        return layers.convolved_ones(kernel, jnp.arange(-1, cells), shape)
 
-    wanted, back = jax.vjp(by_convolution, kernel)
-    found, back_too = jax.vjp(by_window, kernel)
+    @partial(jax.jit, static_argnums=0)
+    def with_gradient(call, kernel):
+        found, pullback = jax.vjp(call, kernel)
+        return found, *pullback(jnp.asarray(weights))
+
+    (wanted, wanted_gradient), (found, gradient) = (with_gradient(by, kernel) for by in (by_convolution, by_window))
     np.testing.assert_allclose(found, wanted, atol=1e-6)
-    np.testing.assert_allclose(back_too(weights)[0], back(weights)[0], atol=1e-4)
+    np.testing.assert_allclose(gradient, wanted_gradient, atol=1e-4)
 
 
 def test_in_half_precision_a_kernel_gets_the_gradient_of_all_actions():
     """One of 1,024 actions at the same cell: bfloat16 itself would stop counting at 256."""
     planes = layers.ActionPlanes(SIZES._replace(dtype=jnp.bfloat16), CELLS_AND_PASS)
     actions = jnp.zeros(1024, jnp.int32)
-    params = planes.init(key(0), actions)
-    gradient = jax.grad(lambda p: planes.apply(p, actions).astype(jnp.float32).sum())(params)
+    params = jax.jit(planes.init)(key(0), actions)
+    gradient = jax.jit(jax.grad(lambda p: planes.apply(p, actions).astype(jnp.float32).sum()))(params)
     np.testing.assert_array_equal(gradient["params"]["kernel"][1, 1, 0], 1024)
 
 
@@ -257,16 +260,16 @@ def test_embeddings_are_scaled_per_sample_by_the_representation_and_by_the_dynam
 
 
 def test_min_max_scaling_by_hand():
-    scaled = layers.min_max_scale(jnp.array([[2.0, 4.0, 3.0], [-100.0, 0.0, 100.0]]))
+    scaled = jax.jit(layers.min_max_scale)(np.float32([[2.0, 4.0, 3.0], [-100.0, 0.0, 100.0]]))
     np.testing.assert_allclose(scaled, [[0, 1, 0.5], [0, 0.5, 1]], atol=1e-5)
 
 
 def test_a_constant_embedding_and_its_gradient_stay_finite():
-    constant = jnp.full((2, 4), 3.0)
+    constant = np.full((2, 4), 3.0, np.float32)
     weighted_sum = lambda x: jnp.sum(layers.min_max_scale(x) * jnp.arange(4.0))  # noqa: E731
     scaled, gradient = jax.jit(jax.value_and_grad(weighted_sum))(constant)
     assert np.isfinite(scaled) and np.isfinite(gradient).all()
-    np.testing.assert_array_equal(layers.min_max_scale(constant), 0)
+    np.testing.assert_array_equal(jax.jit(layers.min_max_scale)(constant), 0)
 
 
 # --- imagined observations --------------------------------------------------------------------------------------------
@@ -331,5 +334,5 @@ def test_one_bin_makes_scalar_heads():
 
 def test_the_support_of_a_run_is_the_range_of_a_board_games_returns():
     model = algorithms.make(Config(env="tic_tac_toe")).model
-    lost_and_won = 100.0 * jnp.eye(21)[jnp.array([0, 20])]
-    np.testing.assert_allclose(model.to_scalar(lost_and_won), [-1, 1], rtol=1e-6)
+    lost_and_won = np.float32(100.0 * np.eye(21)[[0, 20]])
+    np.testing.assert_allclose(jax.jit(model.to_scalar)(lost_and_won), [-1, 1], rtol=1e-6)

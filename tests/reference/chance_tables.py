@@ -26,6 +26,18 @@ class Table(NamedTuple):
     chance_logits: np.ndarray  # [P, C]
 
 
+def make_table(num_states, num_actions, num_afterstates, num_outcomes, **given) -> Table:
+    """Zeros in all fields that are not given; every action awaits chance."""
+    edges, outcomes = (num_states, num_actions), (num_afterstates, num_outcomes)
+    shapes = [edges] * 5 + [outcomes] * 3 + [(num_states,), (num_afterstates,), edges, outcomes]
+    dtypes = {"awaits": bool, "after": np.int32, "straight": np.int32, "successor": np.int32}
+    fields = {
+        name: np.full(shape, name == "awaits", dtypes.get(name, np.float32))
+        for name, shape in zip(Table._fields, shapes, strict=True)
+    }
+    return Table(**fields | {name: np.asarray(value, fields[name].dtype) for name, value in given.items()})
+
+
 def random_table(seed, num_actions, num_outcomes, num_states=64, num_afterstates=96):
     """A world for two players in which no two numbers are equal, so that no choice is a tie."""
     generator = np.random.default_rng(seed)
@@ -109,7 +121,7 @@ def probabilities_of(table: Table) -> np.ndarray:
 
 def make_game(table: Table) -> Environment:
     """The table as an environment that lists its chance; an afterstate's observation is not finite."""
-    rules, probabilities = Table(*(jnp.asarray(field) for field in table)), jnp.asarray(probabilities_of(table))
+    rules, probabilities = jax.device_put((table, probabilities_of(table)))
     num_actions = table.reward.shape[1]
 
     def move(state, action) -> Afterstate:

@@ -44,7 +44,8 @@ def make_network(kind, environment=BOARD, support=BOARD_GAME, *, width=8, num_bl
 def random_params(model: Model):
     """Parameters with opinions, as fresh heads say nothing; drawn by NumPy, because a network's own compile longer."""
     generator, shapes = np.random.default_rng(0), jax.eval_shape(model.init, jax.random.key(0))
-    return jax.tree.map(lambda x: jnp.asarray(generator.normal(scale=0.3, size=x.shape), x.dtype), shapes)
+    drawn = jax.tree.map(lambda x: generator.normal(scale=0.3, size=x.shape).astype(x.dtype), shapes)
+    return jax.device_put(drawn)  # `jnp.asarray` would compile a program for every shape
 
 
 def make_tanh_model(observation_size=2, embedding_size=4, num_actions=3):
@@ -62,7 +63,7 @@ def make_tanh_model(observation_size=2, embedding_size=4, num_actions=3):
 
     def init(key):
         generator = np.random.default_rng(np.asarray(jax.random.key_data(key)))
-        return {name: jnp.asarray(generator.normal(size=shape), jnp.float32) for name, shape in shapes.items()}
+        return jax.device_put({name: np.float32(generator.normal(size=shape)) for name, shape in shapes.items()})
 
     def predict(params, embedding, reward_logits):
         policy_logits = embedding @ params["policy"] + params["bias"]

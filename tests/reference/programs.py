@@ -1,9 +1,11 @@
-"""What a traced program is made of, and how to compile one that runs but a few times."""
+"""What a traced program is made of, how to compile one that runs but a few times, and whether its outputs are alike."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from muzero_jax.ops.devices import AXIS
 
@@ -25,8 +27,17 @@ def on_devices(function, *arguments):
 
 def alone(function, *arguments):
     """`function` as the only device runs it."""
-    found = on_devices(function, *jax.tree.map(lambda x: jnp.asarray(x)[None], arguments))
-    return jax.tree.map(lambda x: x[0], found)
+
+    def run(*arguments):
+        found = on_devices(function, *jax.tree.map(lambda x: jnp.asarray(x)[None], arguments))
+        return jax.tree.map(lambda x: x[0], found)
+
+    return jax.jit(run)(*arguments)
+
+
+def assert_close(one, other, **tolerance):
+    """`np.testing.assert_allclose` of all leaves of two trees."""
+    jax.tree.map(partial(np.testing.assert_allclose, **tolerance), one, other)
 
 
 def equations(jaxpr):

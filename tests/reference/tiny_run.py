@@ -60,6 +60,13 @@ def agent(num_simulations=2, params=None):
     return make_agent(CONFIG, algorithm(), num_simulations=num_simulations, params=params)
 
 
+def openings(num_games, environment=None):
+    """The openings of several games, as a search is asked about them."""
+    environment = environment or algorithm().environment
+    begin = jax.jit(lambda keys: environment.roots(jax.vmap(environment.init)(keys)))
+    return begin(jax.random.split(jax.random.key(0), num_games))
+
+
 @functools.cache
 def abstract_state():
     return make_init().eval_shape()

@@ -30,7 +30,7 @@ def make_window(reward, discount, num_actions=3, observation_shape=(2,), **leave
     defaults["is_last"] = discount == 0
     given = {name: np.asarray(leaf, defaults[name].dtype) for name, leaf in leaves.items()}
     window = Transition(reward=reward, discount=discount, **(defaults | given))
-    return jax.tree.map(jnp.asarray, window)
+    return jax.device_put(window)  # `jnp.asarray` would compile a program for every shape
 
 
 def random_window(seed, num_windows, length, num_actions=3, observation_shape=(2,), end_probability=0.2, gamma=0.9):
@@ -65,29 +65,32 @@ def make_targets(unroll_steps, num_actions=3, **given):
     """Targets of one window; those that are not given: 0, uniform policies, turns that alternate, nothing masked."""
     k, k1 = (1, unroll_steps), (1, unroll_steps + 1)
     defaults = {
-        "reward": jnp.zeros(k),
-        "value": jnp.zeros(k1),
-        "policy": jnp.full((*k1, num_actions), 1 / num_actions),
-        **{name: jnp.ones(k1) for name in ("policy_mask", "alive", "mask")},
-        "discount": -jnp.ones(k),
+        "reward": np.zeros(k),
+        "value": np.zeros(k1),
+        "policy": np.full((*k1, num_actions), 1 / num_actions),
+        **{name: np.ones(k1) for name in ("policy_mask", "alive", "mask")},
+        "discount": -np.ones(k),
     }
-    return Targets(**defaults | {name: jnp.array([x], jnp.float32) for name, x in given.items()})
+    named = defaults | {name: [x] for name, x in given.items()}
+    return jax.device_put(Targets(**{name: np.float32(x) for name, x in named.items()}))
 
 
 def two_moves(**given):
     """A batch of one window of two moves with observations of 0, and with such targets."""
-    actions = jnp.zeros((1, 2), jnp.int32)
-    return Batch(jnp.zeros((1, 3, 1)), jnp.ones((1, 1, 3), bool), actions, make_targets(2, **given), jnp.ones(1))
+    observation, legal = np.zeros((1, 3, 1), np.float32), np.ones((1, 1, 3), bool)
+    batch = Batch(observation, legal, np.zeros((1, 2), np.int32), make_targets(2, **given), np.ones(1, np.float32))
+    return jax.device_put(batch)
 
 
 def said_of_two_moves(**heads):
     """A model's outputs for it: 0, and further heads."""
-    zeros = jnp.zeros((1, 3, 1))
-    return Unrolled(zeros, zeros, zeros, jnp.zeros((1, 3, 3)), heads)
+    zeros = np.zeros((1, 3, 1), np.float32)
+    return Unrolled(*jax.device_put((zeros, zeros, zeros, np.zeros((1, 3, 3), np.float32))), heads)
 
 
-def make_batch(window, key, *, unroll_steps, td_steps=2, num_frames=None):
+def make_batch(window, key, *, unroll_steps, td_steps=2, num_frames=None, **options):
     """Windows as a batch of weight 1, with n-step returns that stop at random moves; all K + 1 frames by default."""
     make = partial(targets.make, unroll_steps=unroll_steps, td_steps=td_steps, td_lambda=1.0, stop_at_exploration=True)
     weight, num_frames = jnp.ones(window.action.shape[0]), num_frames or unroll_steps + 1
-    return targets.make_batch(window, make(window), weight, key, unroll_steps=unroll_steps, num_frames=num_frames)
+    sizes = {"unroll_steps": unroll_steps, "num_frames": num_frames}
+    return targets.make_batch(window, make(window), weight, key, **sizes, **options)

@@ -6,14 +6,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from muzero_jax import presets
 from muzero_jax.apps.commands.parser import flags_of
 from muzero_jax.run.session import Session
-from scripts.documentation import hooks
 from tests.reference.pages import PAGES, ROOT, read
 
 OTHERS = {"--xla_disable_hlo_passes", "--xla_backend_optimization_level", "--logdir", "--no-FLAG", "--GROUP.no-FLAG"}
@@ -61,28 +59,3 @@ def test_every_flag_that_a_page_names_exists(site):
     texts = {p.name: re.sub(r"\b(?:gtp|uci|usi):[^\"`\n]*", "", read(p)) for p in pages}
     found = {(page, flag) for page, text in texts.items() for flag in re.findall(r"(?<![\w-])--[a-z][\w.-]*\w", text)}
     assert {(name, flag) for name, flag in found if flag not in known} == set()
-
-
-ADDRESS = "https://example.org/someone/project"
-
-
-@pytest.mark.parametrize(
-    ("link", "mended", "with_address"),
-    [
-        ("[how](../CONTRIBUTING.md#a)", "how (`CONTRIBUTING.md`)", f"[how]({ADDRESS}/blob/HEAD/CONTRIBUTING.md#a)"),
-        ("[algorithm/](../muzero_jax/algorithm)", "`muzero_jax/algorithm`", None),
-        *((same, same, same) for same in ("[Resume](resume.md#a-run)", "[here](#there)", "![x](pictures/search.svg)")),
-    ],
-)
-def test_a_link_to_code_is_a_name_until_the_project_has_an_address(link, mended, with_address, monkeypatch):
-    page = SimpleNamespace(file=SimpleNamespace(src_uri="play.md"))
-    for address, wanted in (("", mended), (ADDRESS, with_address)):
-        monkeypatch.setattr(hooks, "repository", lambda address=address: address)
-        assert wanted is None or hooks.on_page_markdown(link, page) == wanted
-
-
-def test_an_address_is_filled_in_where_a_reader_would_type_it():
-    page, address = "```bash\npython3 -m venv .venv\n```\n", "https://github.com/someone/project"
-    assert hooks.with_address(page, "install.md", address).startswith("```bash\ngit clone ")
-    assert hooks.with_address(page, "notebooks/05_x.md", address).startswith("[Open in Colab](")
-    assert hooks.with_address(page, "install.md", "") == hooks.with_address(page, "play.md", address) == page

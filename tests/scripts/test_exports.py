@@ -1,4 +1,4 @@
-"""A run becomes a file that plays as the run does, with a card, or networks as ONNX; a published result is redone."""
+"""A run becomes a file that plays as the run does, with a card; a published result is redone."""
 
 import json
 import shutil
@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from muzero_jax import agent as agents
-from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
-from muzero_jax.apps.study.comparison import Point
+from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.storage import agent_file
-from scripts import export_agent, export_onnx, reproduce
+from scripts import export_agent, reproduce
 from tests.reference import tiny_run, told_runs
 
 MATCH = {"wins": 6, "draws": 1, "losses": 1, "games": 8, "score": 0.8125, "ci95": [0.471, 0.951]}
@@ -77,18 +76,6 @@ def test_weights_of_the_same_shapes_that_mean_something_else_have_no_mean(saved_
         export_agent.mean_params([run, other])
 
 
-@pytest.mark.parametrize(
-    ("command", "flags", "named"),
-    [
-        (export_agent, "{run} --out x.pkl", ".safetensors"),
-        (export_onnx, "agent:hex_5x5_rules --out {empty}/out", "choose a learned model"),
-    ],
-)
-def test_what_cannot_be_exported_is_one_sentence(command, flags, named, saved_run, tmp_path, capsys):
-    assert report_errors(command.main, flags.format(run=saved_run, empty=tmp_path).split()) == EXIT_ERROR
-    assert named in capsys.readouterr().err and not list(tmp_path.iterdir())
-
-
 # --- results ----------------------------------------------------------------------------------------------------------
 
 STUDY = {"flags": "--env hex", "groups": {"learned": "", "rules": "--model rules"}, "seeds": [0, 1]}
@@ -140,11 +127,3 @@ def test_a_part_of_a_result_is_recorded_in_place_of_the_same_runs(redo, tmp_path
     finals = {point.run: point.score for point in points if point.is_final}
     assert finals == {"learned/seed0": 0.4, "learned/seed1": 0.6, "rules/seed0": 0.8, "rules/seed1": 0.6}
     assert len(points) == len(set(points))
-
-
-def test_a_return_is_expected_by_the_spread_of_runs_alone():
-    point = Point("a", "a/seed0", 0, 0, 0, 0.0, 0.0, "selfplay/mean_return", 3.0, True, 64)
-    points = [point, point._replace(score=5.0)]
-    low, high = reproduce.expected(points, "selfplay/mean_return", 1)
-    assert low < 0 and high > 8 and low + high == pytest.approx(8)
-    assert reproduce.expected(points[:1], "selfplay/mean_return", 1) == (-np.inf, np.inf)

@@ -18,15 +18,14 @@ from muzero_jax.search.rules import Row, least_taken
 from muzero_jax.search.simulator import ground_truth_model, learned_chance_model, learned_model, tie_breaks
 from muzero_jax.search.tree import Tree
 from muzero_jax.types import SearchRoots
-from tests.reference import chance_tables, tiny_run
-from tests.reference.chance_tables import MODEL, State, make_game, random_table
+from tests.reference import chance_tables, tabular, tiny_run
+from tests.reference.chance_tables import MODEL, State, make_game, make_table, random_table
 from tests.reference.programs import equations
 from tests.reference.searches import BUDGET, PUCT, gumbel, puct
-from tests.reference.tabular import TABULAR, make_table
 
 NUM_ROOTS = 100
-SIZES = {"5x4": (5, 4, -1.0, BUDGET), "2x10": (2, 10, 0.97, BUDGET), "156x21": (156, 21, -1.0, 8)}
-"""Actions, outcomes, the discount between two moves (of two players, or of one), simulations."""
+SIZES = {"5x4": (5, 4, -1.0), "2x10": (2, 10, 0.97)}
+"""Actions, outcomes, the discount between two moves (of two players, or of one)."""
 
 
 both = pytest.mark.parametrize("make", [gumbel, puct], ids=["gumbel", "puct"])
@@ -50,10 +49,10 @@ both_with_a_world_each = pytest.mark.parametrize(  # for what a search does, wha
 
 def roots_of(table, states, legal=None):
     """Positions of the table, as either world takes them."""
-    states = jnp.asarray(states, jnp.int32)
-    legal = jnp.ones((len(states), table.reward.shape[1]), bool) if legal is None else jnp.asarray(legal)
-    never = jnp.zeros(len(states), bool)
-    return SearchRoots(states.astype(jnp.float32)[:, None], legal, State(states, never))
+    states = np.asarray(states, np.int32)
+    legal = np.ones((len(states), table.reward.shape[1]), bool) if legal is None else np.asarray(legal)
+    never = np.zeros(len(states), bool)
+    return jax.device_put(SearchRoots(np.float32(states)[:, None], legal, State(states, never)))
 
 
 def look(search, table, states, seed=0, legal=None):
@@ -79,13 +78,13 @@ def hundred_roots(table):
 
 @cache
 def own_trees(size):
-    num_actions, num_outcomes, discount, num_simulations = SIZES[size]
+    num_actions, num_outcomes, discount = SIZES[size]
     table = random_table(0, num_actions, num_outcomes)
-    search = jax.jit(puct(learned(table, discount), num_simulations=num_simulations))
+    search = jax.jit(puct(learned(table, discount)))
     return jax.device_get(search(table, jax.random.key(0), hundred_roots(table))), table
 
 
-def stochastic_policy(table, roots, *, discount, num_simulations):
+def stochastic_policy(table, roots, *, discount):
     """mctx's: a reward comes with the outcome there, so an afterstate's value has that of the action before it."""
     num_actions = table.reward.shape[1]
 
@@ -116,25 +115,18 @@ def stochastic_policy(table, roots, *, discount, num_simulations):
         root,
         decide,
         chance_acts,
-        num_simulations=num_simulations,
+        num_simulations=BUDGET,
         invalid_actions=~roots.legal_action_mask,
         dirichlet_fraction=0.0,
         **PUCT,
     )
 
 
-@pytest.fixture(scope="module", params=SIZES)
-def both_searches(request):
-    """(Ours, mctx's, A)."""
-    found, table = own_trees(request.param)
-    num_actions, _, discount, num_simulations = SIZES[request.param]
-    reference = jax.jit(partial(stochastic_policy, discount=discount, num_simulations=num_simulations))
-    inputs = table, hundred_roots(table)
-    return found, jax.device_get(reference(*inputs)), num_actions
-
-
-def test_every_node_of_a_hundred_trees_is_that_of_mctx(both_searches):
-    found, reference, num_actions = both_searches
+@pytest.mark.parametrize("size", SIZES)
+def test_every_node_of_a_hundred_trees_is_that_of_mctx(size):
+    (found, table), (num_actions, _, discount) = own_trees(size), SIZES[size]
+    policy = jax.jit(partial(stochastic_policy, discount=discount))
+    reference = jax.device_get(policy(table, hundred_roots(table)))
     tree, theirs = found.tree, jax.tree.map(lambda x: np.asarray(x).swapaxes(0, 1), reference.search_tree)
     by_outcome = tree.is_chance[tree.parent, np.arange(NUM_ROOTS)]
     np.testing.assert_array_equal(tree.is_chance, ~theirs.embeddings.is_decision_node)
@@ -197,8 +189,8 @@ def test_the_network_is_never_asked_about_a_chance_node_of_the_rules(make):
 
 def counts_after(probabilities, num_visits):
     """[N + 1, C]: how often the rule took each outcome of one afterstate, after every number of visits."""
-    prior = jnp.asarray(probabilities, jnp.float32)[None]
-    zeros = jnp.zeros_like(prior)
+    prior = np.float32(probabilities)[None]
+    prior, zeros = jax.device_put((prior, np.zeros_like(prior)))
 
     def visit(visits, _):
         row = Row(prior, visits, zeros, zeros[:, 0], zeros[:, 0], jnp.ones(1, bool))
@@ -209,7 +201,7 @@ def counts_after(probabilities, num_visits):
 
 def test_no_outcome_falls_behind_its_share_by_more_than_1_nor_runs_ahead_by_more_than_its_share_of_the_others():
     """N p - 1 < n <= (N + C - 1) p, in every tree: the likely come first, and many that are unlikely wait."""
-    for size in ("5x4", "2x10"):
+    for size in SIZES:
         tree, num_outcomes = own_trees(size)[0].tree, SIZES[size][1]
         visits, p = (x[tree.is_chance][:, :num_outcomes] for x in (tree.visits, tree.prior))
         total = visits.sum(-1, keepdims=True)
@@ -221,11 +213,12 @@ def test_no_outcome_falls_behind_its_share_by_more_than_1_nor_runs_ahead_by_more
 
 def test_equally_likely_outcomes_come_first_equally_often_over_positions_and_in_one_order_at_each():
     observations = np.random.default_rng(0).random((2100, 5, 3)) < 0.5
-    order = np.asarray(tie_breaks(jnp.asarray(observations), 21))
+    breaks = jax.jit(partial(tie_breaks, num_outcomes=21))
+    order = np.asarray(breaks(observations))
     first = order.argmax(-1)
     assert chisquare(np.bincount(first, minlength=21)).pvalue > 0.01
-    np.testing.assert_array_equal(order, tie_breaks(jnp.asarray(observations), 21))
-    np.testing.assert_array_equal(order[7:9], tie_breaks(jnp.asarray(observations[7:9], jnp.float32), 21))
+    np.testing.assert_array_equal(order, breaks(observations))
+    np.testing.assert_array_equal(order[7:9], breaks(np.float32(observations[7:9])))
     assert (np.diff(np.sort(order, axis=-1), axis=-1) > 0).all(), "no ties are left"
     assert (order > 1 - 1e-5).all() and (order <= 1).all(), "and unequal outcomes keep their order"
 
@@ -233,22 +226,8 @@ def test_equally_likely_outcomes_come_first_equally_often_over_positions_and_in_
 def test_a_search_of_few_visits_is_not_biased_by_the_order_of_the_outcomes():
     """A die whose face is paid: over many positions one visit of each is worth the mean of the faces."""
     faces, count = np.float32([6, 5, 4, 3, 2, 1, 0]), 512
-    positions = np.arange(count)
-    table = chance_tables.Table(
-        reward=np.zeros((count, 1), np.float32),
-        awaits=np.ones((count, 1), bool),
-        after=np.zeros((count, 1), np.int32),
-        straight=np.zeros((count, 1), np.int32),
-        straight_discount=np.zeros((count, 1), np.float32),
-        successor=np.zeros((1, 7), np.int32),
-        outcome_reward=faces[None],
-        outcome_discount=np.zeros((1, 7), np.float32),
-        value=np.zeros(count, np.float32),
-        after_value=np.zeros(1, np.float32),
-        policy_logits=np.zeros((count, 1), np.float32),
-        chance_logits=np.zeros((1, 7), np.float32),
-    )
-    found = look(gumbel(rules(table), num_simulations=1), table, positions)
+    table = make_table(count, 1, 1, 7, outcome_reward=faces[None])
+    found = look(gumbel(rules(table), num_simulations=1), table, np.arange(count))
     assert set(found.tree.q[0, :, 0].tolist()) == set(faces.tolist())
     assert found.tree.q[0, :, 0].mean() == pytest.approx(faces.mean(), abs=0.3)
 
@@ -269,7 +248,7 @@ def test_the_choice_does_not_depend_on_the_key(kind, make):
 def test_no_index_at_any_node_gives_nan(kind):
     table = random_table(0, 3, 5)
     world = WORLDS[kind](table)
-    root, expand = world.root(table, roots_of(table, np.arange(16))), jax.jit(world.expand)
+    root, expand = jax.jit(world.root)(table, roots_of(table, np.arange(16))), jax.jit(world.expand)
     below = expand(table, jax.random.key(0), jnp.zeros(16, jnp.int32), root.embedding)
     above = below if below.passed is None else below.passed.afterstate
     assert above.is_chance.any()
@@ -294,19 +273,16 @@ def test_no_search_computes_a_nan_though_half_of_what_it_computes_is_thrown_away
 
 # --- signs ------------------------------------------------------------------------------------------------------------
 
-BY_HAND = chance_tables.Table(
+BY_HAND = make_table(
+    *(3, 1, 2, 2),
     # State 0's one action leads to afterstate 0, of which chance makes state 1 or state 2; 1's to afterstate 1.
-    reward=np.float32([[0.1], [0.3], [0.0]]),
-    awaits=np.ones((3, 1), bool),
-    after=np.int32([[0], [1], [1]]),
-    straight=np.zeros((3, 1), np.int32),
-    straight_discount=np.zeros((3, 1), np.float32),
-    successor=np.int32([[1, 2], [2, 2]]),
-    outcome_reward=np.float32([[0.0, 0.05], [0.0, 0.0]]),
-    outcome_discount=np.float32([[-1.0, -1.0], [-1.0, -1.0]]),
-    value=np.float32([0.2, 0.6, -0.8]),
-    after_value=np.float32([0.4, 0.2]),
-    policy_logits=np.zeros((3, 1), np.float32),
+    reward=[[0.1], [0.3], [0.0]],
+    after=[[0], [1], [1]],
+    successor=[[1, 2], [2, 2]],
+    outcome_reward=[[0.0, 0.05], [0.0, 0.0]],
+    outcome_discount=[[-1.0, -1.0], [-1.0, -1.0]],
+    value=[0.2, 0.6, -0.8],
+    after_value=[0.4, 0.2],
     chance_logits=np.log(np.float32([[0.7, 0.3], [0.5, 0.5]])),
 )
 
@@ -350,7 +326,7 @@ def test_the_rules_pass_an_afterstate_on_the_way(make):
 def test_where_rewards_and_discounts_stand():
     """The move's edge has the reward and discount 1, the outcome's no reward and the signed discount."""
     world, key, zero = learned(BY_HAND, -0.9), jax.random.key(0), jnp.zeros(1, jnp.int32)
-    root, expand = world.root(BY_HAND, roots_of(BY_HAND, [0])), jax.jit(world.expand)
+    root, expand = jax.jit(world.root)(BY_HAND, roots_of(BY_HAND, [0])), jax.jit(world.expand)
     after = expand(BY_HAND, key, zero, root.embedding)
     state = expand(BY_HAND, key, zero + 1, after.embedding)
     assert after.is_chance and not state.is_chance and not root.is_chance
@@ -374,9 +350,9 @@ def test_a_learned_model_may_predict_the_discount_of_an_outcome():
     world = learned_chance_model(
         model, 0.5, num_actions=1, num_outcomes=2, predicted_discount=True, predicted_legality=True
     )
-    key, zero = jax.random.key(0), jnp.zeros(1, jnp.int32)
-    after = world.expand(BY_HAND, key, zero, world.root(BY_HAND, roots_of(BY_HAND, [0])).embedding)
-    state = world.expand(BY_HAND, key, zero, after.embedding)
+    key, zero, expand = jax.random.key(0), jnp.zeros(1, jnp.int32), jax.jit(world.expand)
+    after = expand(BY_HAND, key, zero, jax.jit(world.root)(BY_HAND, roots_of(BY_HAND, [0])).embedding)
+    state = expand(BY_HAND, key, zero, after.embedding)
     np.testing.assert_allclose((after.discount[0], state.discount[0]), (1.0, 0.5), rtol=1e-6)
     np.testing.assert_allclose(state.prior, [[1.0, 0.0]])
 
@@ -399,21 +375,18 @@ def dice(rolls=2):
     left = np.array([left for _, left in states] + [0])
     keep = np.float32([FACES[face] for face, _ in states] + [0.0])
     again = np.where(left > 0, 0.0, keep)  # where nothing is left to roll, the die is kept
-    chances = np.array([[4 * r + face for face in range(4)] for r in range(rolls)] + [[end] * 4], np.int32)
+    chances = [[4 * r + face for face in range(4)] for r in range(rolls)] + [[end] * 4]
     successor = np.where(left > 0, left - 1, rolls)
-    return chance_tables.Table(
-        reward=np.stack([keep, again], -1).astype(np.float32),
+    return make_table(
+        *(end + 1, 2, rolls + 1, 4),
+        reward=np.stack([keep, again], -1),
         awaits=np.stack([left < 0, left > 0], -1),
-        after=np.stack([np.full(end + 1, rolls), successor], -1).astype(np.int32),
-        straight=np.full((end + 1, 2), end, np.int32),
-        straight_discount=np.zeros((end + 1, 2), np.float32),
+        after=np.stack([np.full(end + 1, rolls), successor], -1),
+        straight=np.full((end + 1, 2), end),
         successor=chances,
-        outcome_reward=np.zeros((rolls + 1, 4), np.float32),
-        outcome_discount=np.ones((rolls + 1, 4), np.float32),
+        outcome_discount=np.ones((rolls + 1, 4)),
         value=keep,  # as if every die were kept
-        after_value=np.float32([np.mean(FACES)] * rolls + [0.0]),
-        policy_logits=np.zeros((end + 1, 2), np.float32),
-        chance_logits=np.zeros((rolls + 1, 4), np.float32),
+        after_value=[np.mean(FACES)] * rolls + [0.0],
     )
 
 
@@ -497,9 +470,9 @@ def test_passes_leave_the_ground_truth_model_of_a_game_with_chance_to_own(monkey
 @both
 def test_a_game_without_chance_has_nothing_of_it_in_its_program(make):
     """Its simulations carry what they always did: twelve arrays of a tree, none of them boolean, and their number."""
-    table = make_table([[0.0] * 3] * 2, [[1] * 3] * 2, [0.0, 0.5])
+    table = tabular.make_table([[0.0] * 3] * 2, [[1] * 3] * 2, [0.0, 0.5])
     roots = SearchRoots(jnp.zeros((4, 1), jnp.int32), jnp.ones((4, 3), bool), None)
-    program, found = jax.make_jaxpr(make(learned_model(TABULAR, -1.0)), return_shape=True)(
+    program, found = jax.make_jaxpr(make(learned_model(tabular.TABULAR, -1.0)), return_shape=True)(
         table, jax.random.key(0), roots
     )
     assert found.tree.is_chance is None

@@ -16,7 +16,7 @@ from tests.reference.searches import gumbel, puct
 ENVIRONMENT = make_environment("tic_tac_toe")
 MODEL = make_network("mlp", ENVIRONMENT)
 WORLD = ground_truth_model(ENVIRONMENT, MODEL)
-PARAMS = MODEL.init(jax.random.key(0))  # heads are zero: a uniform prior and value 0 everywhere
+PARAMS = jax.tree.map(jnp.zeros_like, random_params(MODEL))  # a uniform prior and value 0 everywhere
 
 
 def make_look(make, engine):

@@ -1,26 +1,32 @@
 """One table by the best judge of a game: which judge that is, and that its figures are the judge's own."""
 
+import sys
 from dataclasses import replace
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from muzero_jax.agent import make_agent
-from muzero_jax.apps.engines.engines import EngineSpec
-from muzero_jax.apps.evaluation import exam, oracle_evaluation
+from muzero_jax.apps.engines.engines import GNUBG, EngineSpec
+from muzero_jax.apps.evaluation import equity, exam, oracle_evaluation
 from muzero_jax.apps.evaluation.exam import Finding
+from muzero_jax.apps.evaluation.player import Player, random_player
 from muzero_jax.presets import small_board
 from muzero_jax.presets.chance import backgammon
 from muzero_jax.storage.config_groups import NetworkConfig
+from tests.apps.engines.test_gnubg import FAKE, REAL
+from tests.games.test_backgammon import position
 from tests.reference import tiny_run
 
 
-def test_where_a_solver_reaches_the_figures_are_the_oracles():
-    agent = tiny_run.agent(params=jax.jit(tiny_run.algorithm().model.init)(jax.random.key(0)))
+def test_where_a_solver_reaches_the_figures_are_the_oracles(monkeypatch):
+    examined, examine = [], oracle_evaluation.examine
+    monkeypatch.setattr(oracle_evaluation, "examine", lambda *a, **b: examined.append(examine(*a, **b)) or examined[-1])
+    agent = tiny_run.agent(params=tiny_run.make_init()().learner.params)
     found = exam.examine(agent, tiny_run.mesh(), positions=1, games=2, seed=0, say=lambda line: None)
-    candidates = oracle_evaluation.agent_candidates(agent, (agent.num_simulations,))
-    expected = oracle_evaluation.examine(agent, candidates, num_positions=1, seed=0)
+    (expected,) = examined
     assert {finding.judge for finding in found} == {"exact play"}
     assert [f.value for f in found if "winning" in f.measure] == [s["keeps_win_rate"] for s in expected["scores"][1:]]
     assert {f.count for f in found if "winning" in f.measure} == {expected["can_win_and_err"]} == {2380}
@@ -30,29 +36,13 @@ def test_where_a_solver_reaches_the_figures_are_the_oracles():
     ("env", "judges"), [("2048", ["returns"]), ("connect_four", ["exact"]), ("othello", ["matches"])]
 )
 def test_each_game_has_its_judge(env, judges, monkeypatch):
-    called = []
     for name in ("returns", "exact_play", "openings", "matches"):
-        finding = Finding(name, "", 0.0, 0.0, 0.0, 0)
-        answers = {"returns": finding, "matches": [finding], "exact_play": [finding] * (env == "connect_four")}
-
-        def record(*_, name=name, answers=answers):
-            called.append(name)
-            return answers.get(name, [])
-
-        monkeypatch.setattr(exam, f"_{name}", record)
+        one = Finding(name, "", 0.0, 0.0, 0.0, 0)
+        found = {"returns": one, "matches": [one], "exact_play": [one] * (env == "connect_four")}.get(name, [])
+        monkeypatch.setattr(exam, f"_{name}", lambda *_, found=found: found)
     config = replace(small_board("hex", longest_game=9, num_bins=2, exploration=0.1), env=env, network=NetworkConfig())
     found = exam.examine(make_agent(config), tiny_run.mesh(), positions=1, games=2, seed=0, say=print)
     assert [finding.judge.split("_")[0] for finding in found] == judges
-
-
-def test_backgammon_is_judged_by_equity_where_gnu_backgammon_is_installed(monkeypatch):
-    monkeypatch.setattr(exam.equity, "judge_of", lambda agent: EngineSpec("gnubg", "gnubg", (), ()))
-    monkeypatch.setattr(exam.equity, "losses", lambda *_, **__: np.array([0.0, 0.1, 0.3, 0.0]))
-    agent = make_agent(backgammon())
-    lost, best = exam.examine(agent, tiny_run.mesh(), positions=4, games=2, seed=0, say=print)
-    assert (lost.value, best.value, lost.count, best.count) == (pytest.approx(0.1), 0.5, 4, 4)
-    half_width = 3.18245 * 0.141421 / 2  # Student's, 3 degrees of freedom
-    assert (lost.low, lost.high) == pytest.approx((0.1 - half_width, 0.1 + half_width), abs=1e-5)
 
 
 def test_the_table_has_shares_as_per_cent_and_returns_as_numbers():
@@ -63,3 +53,49 @@ def test_the_table_has_shares_as_per_cent_and_returns_as_numbers():
     lines = exam.format_table(rows).splitlines()
     assert lines[1].split("  ")[-1] == "321" and "98.8%" in lines[1] and "[97.0, 100.0]" in lines[1]
     assert "12.35" in lines[2] and "[11, 13.5]" in lines[2]
+
+
+# --- backgammon, by the equity that a turn loses ----------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def agent():
+    """It has no weights; who plays for it is said by each test."""
+    return make_agent(backgammon())
+
+
+def test_backgammon_is_judged_by_equity_where_gnu_backgammon_is_installed(agent, monkeypatch):
+    monkeypatch.setattr(exam.equity, "judge_of", lambda agent: EngineSpec("gnubg", "gnubg", (), ()))
+    monkeypatch.setattr(exam.equity, "losses", lambda *_, **__: np.array([0.0, 0.1, 0.3, 0.0]))
+    lost, best = exam.examine(agent, tiny_run.mesh(), positions=4, games=2, seed=0, say=print)
+    assert (lost.value, best.value, lost.count, best.count) == (pytest.approx(0.1), 0.5, 4, 4)
+    half_width = 3.18245 * 0.141421 / 2  # Student's, 3 degrees of freedom
+    assert (lost.low, lost.high) == pytest.approx((0.1 - half_width, 0.1 + half_width), abs=1e-5)
+
+
+def test_a_turn_loses_what_the_best_has_more_and_forced_or_unknown_turns_are_left_out(agent, monkeypatch):
+    """The agent plays the checker nearest to home, by the larger die: 6/3/2, and of double ones 6/5/4/3/2."""
+    nearest = Player("nearest", lambda _, key, states: (states.legal_action_mask * jnp.arange(156)).argmax(1))
+    turns = [position(dice) for dice in ((3, 1), (3, 1), (3, 1), (1, 1))]
+    monkeypatch.setattr(equity, "_draw", lambda *_: jax.tree.map(lambda *leaves: np.stack(leaves), *turns))
+    monkeypatch.setattr(equity.players, "searching", lambda agent: nearest)
+    hints = "8/5 6/5=+0.159, 6/2=-0.135", "6/2=-0.135", "8/5 6/5=+0.159, 24/20=-0.015", "6/2=+0.2, 8/7(4)=-0.1"
+    judge = EngineSpec("gnubg", GNUBG, (sys.executable, str(FAKE), *hints), equity.SETTINGS)
+    assert equity.losses(agent, judge, num_positions=4, seed=0) == pytest.approx([0.294, 0.0])
+
+
+def test_one_turn_of_each_game_is_drawn_that_has_just_begun_before_the_game_is_over(agent, monkeypatch):
+    plies = {"_played_dice_num": [0, 1, 0, 0, 1, 0], "terminated": [False] * 5 + [True], "_step_count": range(6)}
+    states = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (6, 64, *leaf.shape)), position((3, 1)))
+    states = states.replace(**{name: np.repeat(np.array(leaf)[:, None], 64, axis=1) for name, leaf in plies.items()})
+    monkeypatch.setattr(equity.positions, "play", lambda *_: states)
+    assert set(equity._draw(agent, 64, 0)._step_count) == {0, 2, 3}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(REAL is None, reason="gnubg is not installed (Debian: apt install gnubg)")
+def test_random_play_loses_much_by_the_real_program(agent, monkeypatch):
+    for name in ("searching", "policy_head"):
+        monkeypatch.setattr(equity.players, name, lambda agent: random_player(agent.environment))
+    lost = equity.losses(agent, equity.judge_of(agent), num_positions=20, seed=0)
+    assert lost.size > 12 and (lost >= 0).all() and lost.mean() > 0.1

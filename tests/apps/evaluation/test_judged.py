@@ -169,11 +169,12 @@ def test_nodes_of_a_tree_are_judged_by_replaying_their_lines():
         action=jnp.array([0, 0, 1, 0, 1, 0])[:, None],
         prior=jnp.tile(jnp.array([0.5, 0.3, 0.2]), (6, 1, 1)),
     )
-    faults = fidelity.look_at_tree(NIM, make_state(jnp.array([2]), jnp.array([0])), tree)
+    look = jax.jit(lambda stones: fidelity.look_at_tree(NIM, make_state(stones, jnp.zeros(1, int)), tree))
+    faults = jax.device_get(look(np.array([2])))
     assert {name: int(mean.count[0]) for name, mean in faults.items()} == dict(
         zip(fidelity.TREE, (5, 5, 1), strict=True)
     )
-    row = fidelity.tree_row(jax.device_get(faults))
+    row = fidelity.tree_row(faults)
     assert row == pytest.approx({"illegal_visits": 2 / 5, "visits_beyond_end": 1 / 5, "illegal_prior": 0.5})
 
 

@@ -33,8 +33,8 @@ def nim_mcts():
 
 def nim_states(game_over=False, passes_turn=True):
     """1 to 8 stones with player 0 to move, then with player 1."""
-    stones = jnp.tile(jnp.arange(1, 9, dtype=jnp.int32), 2)
-    return make_state(stones * (not game_over), jnp.repeat(jnp.arange(2, dtype=jnp.int32), 8), passes_turn)
+    stones, player = np.tile(np.arange(1, 9, dtype=np.int32), 2), np.repeat(np.arange(2, dtype=np.int32), 8)
+    return jax.jit(make_state)(stones * (not game_over), player, passes_turn)
 
 
 # --- players without a tree -------------------------------------------------------------------------------------
@@ -64,7 +64,7 @@ def nim_rollout():
 
 
 def test_a_rollouts_mean_value_is_the_expectation_over_uniform_play(nim_rollout):
-    values = nim_rollout(jnp.full(8192, 4, jnp.int32), True)
+    values = nim_rollout(np.full(8192, 4, np.int32), True)
     # V(n) for the mover under uniform play: V(1) = 1, V(2) = (-V(1) + 1) / 2 = 0, V(3) = (-V(2) - V(1) + 1) / 3 = 0,
     # and with 4 stones three moves, none of which ends the game: (-V(3) - V(2) - V(1)) / 3 = -1/3.
     assert set(np.unique(values)) == {-1.0, 1.0}
@@ -72,7 +72,7 @@ def test_a_rollouts_mean_value_is_the_expectation_over_uniform_play(nim_rollout)
 
 
 def test_a_rollout_is_worth_nothing_at_an_end_and_keeps_its_sign_where_the_same_player_moves_again(nim_rollout):
-    stones = jnp.arange(8192, dtype=jnp.int32) % 9
+    stones = np.arange(8192, dtype=np.int32) % 9
     np.testing.assert_array_equal(nim_rollout(stones, True) == 0, stones == 0)
     np.testing.assert_array_equal(nim_rollout(1 + stones % 8, False), 1)
 
@@ -100,19 +100,19 @@ def test_where_the_same_player_makes_every_move_it_wins_and_a_finished_game_is_s
 
 def test_a_rows_search_does_not_depend_on_the_other_rows(nim_mcts):
     """Row 6 is the 7 stones of player 0, here among positions of 8 stones and among finished games."""
-    states, key, is_row = nim_states(), jax.random.key(3), jnp.arange(16) == 6
+    states, key, make, is_row = nim_states(), jax.random.key(3), jax.jit(make_state), np.arange(16) == 6
     fresh, ended = (
-        nim_mcts(key, make_state(jnp.where(is_row, states.stones, stones), states.current_player)) for stones in (8, 0)
+        nim_mcts(key, make(np.where(is_row, states.stones, stones), states.current_player, True)) for stones in (8, 0)
     )
     jax.tree.map(lambda one, other: np.testing.assert_array_equal(one[6], other[6]), fresh, ended)
 
 
 def row_of(prior, visits, q):
-    return Row(jnp.array([prior]), jnp.array([visits]), jnp.array([q]), raw_value=jnp.zeros(1), value=jnp.zeros(1))
+    return Row(*(np.float32([x]) for x in (prior, visits, q, 0, 0)))
 
 
 def test_the_most_visited_action_wins_and_ties_go_to_the_better_mean():
-    output = rollout_mcts.summarise(row_of([1.0, 1.0, 1.0, 0.0], [3.0, 5, 5, 2], [1.0, -1 / 5, 2 / 5, 0.0]))
+    output = jax.jit(rollout_mcts.summarise)(row_of([1.0, 1.0, 1.0, 0.0], [3.0, 5, 5, 2], [1.0, -1 / 5, 2 / 5, 0.0]))
     assert int(output.action[0]) == 2
     np.testing.assert_allclose(output.value, [4 / 13], rtol=1e-6)
     np.testing.assert_allclose(output.policy, [[3 / 13, 5 / 13, 5 / 13, 0]], rtol=1e-6)
@@ -121,7 +121,7 @@ def test_the_most_visited_action_wins_and_ties_go_to_the_better_mean():
 def test_ucb_scores_by_hand():
     """Four simulations, means 1/2 and -1, exploration 2: q + 2 sqrt(ln 4 / n); untried first, illegal never."""
     row = row_of([0.9, 0.6, 0.7, 0.0], [3.0, 1.0, 0.0, 0.0], [0.5, -1.0, 0.0, 0.0])
-    scores = np.asarray(rollout_mcts.ucb_scores(row, 2.0))[0]
+    scores = np.asarray(jax.jit(partial(rollout_mcts.ucb_scores, exploration=2.0))(row))[0]
     np.testing.assert_allclose(scores[:2], [0.5 + 2 * np.sqrt(np.log(4) / 3), -1 + 2 * np.sqrt(np.log(4))], rtol=1e-5)
     assert scores[2] > 100 and scores[3] == -np.inf
 
@@ -136,7 +136,7 @@ def dice():
 
 def test_with_exact_values_at_its_leaves_it_finds_the_value_of_every_position_of_pig(dice):
     exact = win_probability(pig.TARGET, pig.FACES)
-    table = jnp.asarray(np.nan_to_num(2 * exact - 1), jnp.float32)
+    table = jax.device_put(np.float32(np.nan_to_num(2 * exact - 1)))
 
     def worth(state):
         mine, theirs = state.points[state.current_player], state.points[1 - state.current_player]
@@ -147,7 +147,7 @@ def test_with_exact_values_at_its_leaves_it_finds_the_value_of_every_position_of
         return expectimax.action_values(dice.chance, worth, 2, pig.position(points, gain, jnp.int32(1))).max()
 
     places = [(0, 0, 0), (3, 9, 5), (10, 2, 4), (12, 12, 2)]
-    points, gains = jnp.array([(other, own) for own, other, _ in places]), jnp.array([gain for *_, gain in places])
+    points, gains = np.array([(other, own) for own, other, _ in places]), np.array([gain for *_, gain in places])
     values = jax.jit(jax.vmap(ask))(points, gains)
     np.testing.assert_allclose(values, [2 * exact[place] - 1 for place in places], atol=1e-5)
 
@@ -160,10 +160,10 @@ def test_outcomes_count_by_their_probabilities(dice):
         functools.partial(expectimax.action_values, loaded, lambda state: 0.01 * state.gain), static_argnums=0
     )
     state = pig.position(jnp.array([1, 4]), jnp.int32(2), jnp.int32(0))
-    after = loaded.move(state, jnp.int32(pig.ROLL))
+    after, resolve = jax.jit(loaded.move)(state, pig.ROLL), jax.jit(loaded.resolve)
     expected = 0.0
     for face in range(pig.FACES):
-        then = loaded.resolve(after.state, jnp.int32(face))
+        then = resolve(after.state, face)
         expected += float(shares[face] * (then.reward + then.discount * ask(1, then.state).max()))
     assert float(ask(2, state)[pig.ROLL]) == pytest.approx(expected, abs=1e-6) and abs(expected) > 0.001
     start = pig.position(jnp.zeros(2, jnp.int32), jnp.int32(0), jnp.int32(0))

@@ -20,7 +20,11 @@ from muzero_jax.storage import agent_file
 from tests.reference import tiny_run
 
 HOST = tiny_run.agent()
-WEIGHTS = tiny_run.make_init()().learner.params
+
+
+@pytest.fixture(scope="module")
+def weights():
+    return tiny_run.make_init()().learner.params
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +49,7 @@ NAMES = {
 }
 
 
-def test_a_name_says_who_plays_with_which_weights_and_budget(runs):
+def test_a_name_says_who_plays_with_which_weights_and_budget(runs, weights):
     def placed(text):
         return text.replace("A", runs[0]).replace("B", runs[1])
 
@@ -53,7 +57,7 @@ def test_a_name_says_who_plays_with_which_weights_and_budget(runs):
     found = [(entrant.name, entrant.player.name) for entrant in field.entrants]
     assert found == [(placed(name), says) for name, says in NAMES.values()] and field.host.iteration == 6
     for entrant in field.entrants[:8]:
-        tiny_run.assert_same(entrant.params, WEIGHTS)
+        tiny_run.assert_same(entrant.params, weights)
     assert players.parse("agent:hex_5x5:rules@8") == PlayerSpec("rules", "agent:hex_5x5", 8)
 
 
@@ -64,13 +68,13 @@ def test_an_unknown_name_and_one_that_asks_for_too_much_are_refused(saved_run, t
 
 
 @pytest.mark.parametrize("true_rules", [False, True])
-def test_an_agents_search_plays_legal_moves_without_noise(true_rules):
+def test_an_agents_search_plays_legal_moves_without_noise(true_rules, weights):
     """On an empty board, where noise would choose, eight keys find one move."""
     act = jax.jit(players.searching(HOST, 3, true_rules=true_rules).act)
     states = jax.vmap(HOST.environment.init)(jax.random.split(jax.random.key(0), 2))
-    assert len({tuple(act(WEIGHTS, jax.random.key(seed), states).tolist()) for seed in range(8)}) == 1
+    assert len({tuple(act(weights, jax.random.key(seed), states).tolist()) for seed in range(8)}) == 1
     states = states.replace(legal_action_mask=states.legal_action_mask.at[:, :8].set(False))
-    np.testing.assert_array_equal(act(WEIGHTS, jax.random.key(0), states), [8, 8])
+    np.testing.assert_array_equal(act(weights, jax.random.key(0), states), [8, 8])
 
 
 def tiny_hex(kind, folder):

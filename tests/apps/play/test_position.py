@@ -41,6 +41,7 @@ def test_after_a_swap_white_owns_the_mirrored_stone_and_black_is_to_move():
     assert drawn(position) == "..../..O./..../...."  # c2: row and column of b3 exchanged
     assert position.colour_to_move == BLACK and not position.legal_action_mask()[SWAP]
     assert [ply.colour for ply in position.plies] == [BLACK, WHITE]
+    assert position.swapped and not position.undo().swapped and not position.play(0).swapped
 
 
 def test_a_finished_game_and_an_illegal_action_are_refused_and_change_nothing():
@@ -112,18 +113,23 @@ def test_undo_restores_every_state_exactly(name, text):
 
 
 @pytest.mark.parametrize(
-    "name, moves, result, score",
+    "name, moves, result, score, cells",
     [
-        ("tic_tac_toe", "b:a1 w:a2 b:b1 w:b2 b:c1", "X wins", "B+"),
-        ("tic_tac_toe", "b:a1 w:b2 b:c3 w:b1 b:b3 w:a3 b:c1 w:c2 b:a2", "a draw", "0"),
-        ("go_9x9", "b:E5 w:pass b:pass", "black wins by 73.5", "B+73.5"),
-        ("go_9x9", "", None, "W+7.5"),
-        ("hex", "b:b3 w:swap b:a1 w:a2 b:a3 w:b2 b:a4 w:d2", "white wins", "W+"),  # still from left to right
+        ("tic_tac_toe", "b:a1 w:a2 b:b1 w:b2 b:c1", "X wins", "B+", [(0, 0), (0, 1), (0, 2)]),
+        ("tic_tac_toe", "b:a1 w:b2 b:c3 w:b1 b:b3 w:a3 b:c1 w:c2 b:a2", "a draw", "0", []),
+        ("connect_four", "b:a w:b b:a w:b b:a w:b b:a", "red wins", "B+", [(2, 0), (3, 0), (4, 0), (5, 0)]),
+        ("go_9x9", "b:E5 w:pass b:pass", "black wins by 73.5", "B+73.5", []),
+        ("go_9x9", "b:pass", None, "W+7.5", []),
+        # White has swapped, and still joins left and right.
+        ("hex", "b:b3 w:swap b:a1 w:a2 b:a3 w:b2 b:a4 w:d2", "white wins", "W+", [(1, 0), (1, 1), (1, 2), (1, 3)]),
     ],
 )
-def test_a_result_is_told_with_the_games_own_names_and_as_gtp_writes_it(name, moves, result, score):
+def test_a_result_has_the_games_own_names_a_score_as_gtp_writes_it_and_the_cells_that_won(
+    name, moves, result, score, cells
+):
     position = played(name, moves)
-    assert (position.result, position.score()) == (result, score)
+    assert (position.result, position.score(), position.winning_cells) == (result, score, cells)
+    assert position.undo().winning_cells == [] and position.undo().result is None
 
 
 def test_a_side_may_resign_and_komi_decides_a_game_of_go():

@@ -30,7 +30,7 @@ def game(*moves, name="games.txt, game 1", **fields):
 
 def play(*games, keeps_state=False):
     frames = stored_games.play(environment(), list(games), keeps_state=keeps_state)
-    unpacked = replay.unpack(jax.tree.map(jnp.asarray, frames), environment().observation_shape)
+    unpacked = replay.unpack(jax.device_put(frames), environment().observation_shape)
     return jax.tree.map(np.asarray, unpacked)
 
 
@@ -134,8 +134,8 @@ def test_every_move_starts_a_window_and_no_window_runs_from_one_game_into_anothe
     length = max(sum(lengths[game] for game in column) for column in shared) + window - 1
     buffer = stored_games.lay_out(numbered(lengths), lengths, num_columns=columns, replay_length=length)
     buffer = buffer._replace(transitions=buffer.transitions._replace(discount=np.ones((length, columns))))
-    weights = replay.start_weights(buffer, window_length=window, unroll_steps=1, end_weight=1)
-    slot, column = np.nonzero(weights)
+    start_weights = functools.partial(replay.start_weights, window_length=window, unroll_steps=1, end_weight=1)
+    slot, column = np.nonzero(jax.jit(start_weights)(buffer))
     frames = buffer.transitions
     assert set(frames.action[slot, column]) == set(range(sum(lengths))) and (slot + window - 1 < length).all()
     for first, b in zip(slot, column, strict=True):

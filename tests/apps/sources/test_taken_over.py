@@ -25,7 +25,7 @@ from muzero_jax.storage.validation import validate
 from tests.reference import tiny_run
 from tests.reference.programs import compiled_before
 from tests.reference.tiny_run import CONFIG, assert_same, on_host
-from tests.run.conftest import draw_matches
+from tests.run.conftest import draw_matches, saved_state
 
 # --- games: `--offline` -----------------------------------------------------------------------------------------------
 
@@ -173,11 +173,12 @@ def test_games_lie_in_the_buffer_of_a_run_where_its_program_wants_them(games):
 def train(monkeypatch, tmp_path, source):
     """Runs `start.train` in `tmp_path/name` from a copy of the source, with programs that are compiled already."""
     draw_matches(monkeypatch)
+    compiled = offline_program()  # before what makes it is replaced
     monkeypatch.setattr(program, "make_init", lambda *arguments: tiny_run.make_init())
 
     def make_chunk(algorithm, mesh, *, plays):
         assert not plays
-        return compiled_before(offline_program)
+        return compiled_before(lambda: compiled)
 
     monkeypatch.setattr(program, "make_chunk", make_chunk)
     copy = shutil.copytree(source, tmp_path / "source")
@@ -193,10 +194,6 @@ def train(monkeypatch, tmp_path, source):
     return run
 
 
-def saved_state(run_dir):
-    return on_host(tiny_run.restore_latest(run_dir / "checkpoints")[1])
-
-
 @pytest.mark.slow
 def test_a_run_that_learns_offline_goes_on_without_its_source(train, tmp_path):
     train("unbroken", 4)
@@ -204,8 +201,8 @@ def test_a_run_that_learns_offline_goes_on_without_its_source(train, tmp_path):
     stored = frames_of(train.source).transitions
     shutil.rmtree(train.source)
     train("broken", 4, resume=True)
-    state = saved_state(tmp_path / "broken")
-    assert_same(state, saved_state(tmp_path / "unbroken"))
+    _, state = saved_state(tmp_path / "broken")
+    assert_same(state, saved_state(tmp_path / "unbroken")[1])
     assert int(state.iteration) == 4 and state.learner.num_updates == 8
     np.testing.assert_array_equal(state.replay.transitions.action, stored.action)
     assert configs.load(tmp_path / "broken").offline == str(train.source)
@@ -310,7 +307,7 @@ def test_a_resumed_run_is_the_unbroken_one_and_never_reads_its_source(session, f
     session(init_from=str(copy), max_iterations=4)
     shutil.rmtree(copy)
     session(init_from=str(copy), max_iterations=8, resume=True)
-    iteration, state = tiny_run.restore_latest(session.directory / "checkpoints")
+    iteration, state = saved_state(session.directory)
     assert iteration == 8
     assert_same(state, unbroken)
 
