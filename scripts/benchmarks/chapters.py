@@ -65,8 +65,8 @@ def measure(about: dict[str, Any], *, quick: bool) -> Iterator[Section]:
     products = swept(products_of(found, sizes))
     yield Section(
         "Matrix product",
-        "The product of two n x n float32 matrices (2 n^3 FLOPs) that lie on the device already, by n, at each "
-        "library's default precision (on NVIDIA GPUs that have it, that is TensorFloat-32 for JAX).",
+        "The product of two n x n float32 matrices on the device (2 n^3 FLOPs), at each library's default precision. "
+        "For JAX that is TensorFloat-32 on NVIDIA GPUs that have it.",
         [rates_table(products)],
         {"matrix product": products},
     )
@@ -74,9 +74,9 @@ def measure(about: dict[str, Any], *, quick: bool) -> Iterator[Section]:
     inferences = {name: swept(inferences_of(found, name, config, sizes)) for name, config in chosen.items()}
     yield Section(
         "The MuZero network by batch size",
-        "One initial and one recurrent inference of a whole batch as one program, networks of Hex in float32, inputs "
-        f"and parameters on the device. *{COPIES}*, where there is an accelerator, begins and ends on the host: what "
-        "playing a move costs.",
+        "One program makes one initial and one recurrent inference of a whole batch, with networks of Hex in float32 "
+        f"and with inputs and parameters on the device. With an accelerator, *{COPIES}* begins and ends on the host, "
+        "which is what playing a move costs.",
         [rates_table(of_one) for of_one in inferences.values()],
         inferences,
     )
@@ -85,16 +85,16 @@ def measure(about: dict[str, Any], *, quick: bool) -> Iterator[Section]:
     transfers = swept(transfers_of(device, tuple(2**power for power in (10, 14, 18, 22, 26))[::every]))
     yield Section(
         "Transfers between host and device",
-        "Float32 arrays of so many bytes between NumPy and the device, each call with an array that was not moved "
-        "before, and for comparison a copy within the host's memory. With a CPU they share one memory, and JAX may "
-        "hand an array over without copying it. The smallest size says what it costs to start anything.",
+        "Float32 arrays of these sizes in bytes, copied between NumPy and the device, and for comparison within the "
+        "host's memory. Every call moves a new array. A CPU shares its memory with NumPy, so JAX may hand an array over "
+        "without copying it. The smallest size shows what it costs to start a transfer.",
         [rates_table(transfers)],
         {"transfers": transfers},
     )
     yield Section(
         "Search",
-        "Our search against mctx, against the network calls alone, and of one position against a tree of Python "
-        "objects, of tic-tac-toe on one device. `scripts/benchmark.py --suite search` has larger ones.",
+        "Our search of tic-tac-toe on one device, against mctx, against only the network calls, and for one position "
+        "against a tree of Python objects. `scripts/benchmark.py --suite search` measures larger games.",
         [rates_table([suites.measure(case, EFFORT)]) for case in suites.search(quick=True)],
     )
     yield memory_section(device, chosen)
@@ -235,8 +235,8 @@ def precision_section(cases: Iterable[Case]) -> Section:
         errors[case.name] = dict(zip([*variants][1:], error, strict=True))
     return Section(
         "Precision",
-        "The same work with arithmetic in three dtypes (the network's parameters, and the sums of the matrix product, "
-        "stay float32), and with nothing but the factors in a network's trunks in bfloat16. Error: the largest "
+        "The same work in three dtypes, and with only the factors of the products in a network's trunks in bfloat16. "
+        "The network's parameters and the sums of the matrix product are always float32. The error is the largest "
         "difference from the float32 result, relative to the largest number of that result.",
         [rates_table(found), report.columns_table("error", errors)],
     )
@@ -247,8 +247,8 @@ def crossover_section(found: Devices, measured: dict[str, list[Record]]) -> Sect
     there, *others = found
     pairs = [(HOST, there), (HOST, COPIES)] if others else [(NUMPY, there)]
     alone = (
-        "This machine has no accelerator, so there is no crossover between CPU and accelerator. Instead: where "
-        "compiled JAX overtakes NumPy on the same cores. "
+        "This machine has no accelerator, so the table shows where compiled JAX overtakes NumPy on the same cores, "
+        "instead of where an accelerator overtakes the CPU. "
     )
     rows = [
         (what, one, other, report.crossover(of_one, one, other))
@@ -258,9 +258,9 @@ def crossover_section(found: Devices, measured: dict[str, list[Record]]) -> Sect
     ]
     return Section(
         "Crossover",
-        ("" if others else alone) + "The size from which the second stays ahead of the first at all larger sizes "
-        "measured, from the medians of the chapters before. The number between two sizes is interpolated on "
-        "logarithmic axes; where the two lie close together it moves by a factor of two from run to run.",
+        ("" if others else alone) + "The crossover is the size from which the second is ahead of the first at every "
+        "larger size that was measured, by the medians of the earlier chapters. Between two sizes it is interpolated on "
+        "logarithmic axes; if the two curves lie close together, it varies by a factor of two between runs.",
         [table(("work", "first", "second", "crossover"), rows)],
     )
 
@@ -281,8 +281,8 @@ def memory_section(device: Any, chosen: dict[str, Config]) -> Section:
         frames.append((f"{config.env} {config.board_size}", f"{plain:,.0f}", f"{ours:,.0f}", f"{1 - ours / plain:.1%}"))
     return Section(
         "Memory",
-        "A frame is one move, as float32 arrays would keep it and as our replay buffer does. Peaks are of all chapters "
-        "together. What a run holds it prints itself, before it begins.",
+        "The first table compares a frame (one move) as float32 arrays with a frame in our replay buffer. The peaks are "
+        "those of all chapters together. A run prints how much memory it needs before it begins.",
         [
             table(("bytes of a frame in the replay", "float32 arrays", "ours", "ours saves"), frames),
             table(("memory", "bytes"), peaks),
