@@ -86,8 +86,8 @@ def measure(about: dict[str, Any], *, quick: bool) -> Iterator[Section]:
     yield Section(
         "Transfers between host and device",
         "Float32 arrays of these sizes in bytes, copied between NumPy and the device, and for comparison within the "
-        "host's memory. Every call moves a new array. A CPU shares its memory with NumPy, so JAX may hand an array over "
-        "without copying it. The smallest size shows what it costs to start a transfer.",
+        "host's memory. Every call moves a new array. A CPU shares its memory with NumPy, so JAX may hand an array "
+        "over without copying it. The smallest size shows what it costs to start a transfer.",
         [rates_table(transfers)],
         {"transfers": transfers},
     )
@@ -259,8 +259,8 @@ def crossover_section(found: Devices, measured: dict[str, list[Record]]) -> Sect
     return Section(
         "Crossover",
         ("" if others else alone) + "The crossover is the size from which the second is ahead of the first at every "
-        "larger size that was measured, by the medians of the earlier chapters. Between two sizes it is interpolated on "
-        "logarithmic axes; if the two curves lie close together, it varies by a factor of two between runs.",
+        "larger size that was measured, by the medians of the earlier chapters. Between two sizes it is interpolated "
+        "on logarithmic axes; if the two curves lie close together, it varies by a factor of two between runs.",
         [table(("work", "first", "second", "crossover"), rows)],
     )
 
@@ -281,8 +281,8 @@ def memory_section(device: Any, chosen: dict[str, Config]) -> Section:
         frames.append((f"{config.env} {config.board_size}", f"{plain:,.0f}", f"{ours:,.0f}", f"{1 - ours / plain:.1%}"))
     return Section(
         "Memory",
-        "The first table compares a frame (one move) as float32 arrays with a frame in our replay buffer. The peaks are "
-        "those of all chapters together. A run prints how much memory it needs before it begins.",
+        "The first table compares a frame (one move) as float32 arrays with a frame in our replay buffer. The peaks "
+        "are those of all chapters together. A run prints how much memory it needs before it begins.",
         [
             table(("bytes of a frame in the replay", "float32 arrays", "ours", "ours saves"), frames),
             table(("memory", "bytes"), peaks),
