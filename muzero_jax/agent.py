@@ -143,7 +143,7 @@ def misreading(theirs: Agent, network: NetworkConfig | None, arrays: dict[str, s
     found = shapes.difference(shapes.describe(theirs.params), arrays)
     if found or network is None:
         return found
-    # With other settings the same arrays are another function. A network's own file answers for its options.
+    # With other settings the same arrays are another function. Options of a network's own file are not compared.
     meaning = {} if network.file else {"activation": "activation", "canonical": "sees_one_side"}
     if network.num_bins > 1:
         meaning |= {"support-range": "support_range", "squash": "squash"}

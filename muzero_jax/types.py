@@ -46,7 +46,7 @@ class Transition(NamedTuple):
     reward: Array  # [] float32, after `action`, for the player who moved
     discount: Array  # [] float32, 0 if `action` ended the game, else +gamma or -gamma
     is_last: Array  # [] bool, the last frame of an episode; if its discount is not 0, a time limit ended it
-    search_policy: Array  # [A] float32, pi: the policy that search improved
+    search_policy: Array  # [A] float32, pi: the search's improved policy
     search_value: Array  # [] float32, nu: the search's value of the position, for the player to move
     explored: Array  # [] bool, True if `action` was drawn at random instead of chosen by search
     in_full: Array | None = None  # [] bool, False after a cheap search, whose policy is not learned; None: all full
@@ -77,7 +77,7 @@ class Model(NamedTuple):
     reconstruct: Callable[[Params, Array], Array]  # (params, embedding) -> logits of the observation [N, *obs]
     to_scalar: Callable[[Array], Array]  # value or reward logits [..., S] -> expected scalar [...]
     scalar_loss: Callable[[Array, Array], Array]  # (logits [..., S], target [...]) -> loss [...]
-    layer_bytes: int | None = None  # of a convolutional network's layer: its float32 activations for a position
+    layer_bytes: int | None = None  # of board convolutions: a layer's float32 activations of a position; else None
     project: Callable[[Params, Array], Array] | None = None  # (params, embedding) -> [N, D], to compare embeddings by
     predict_projection: Callable[[Params, Array], Array] | None = None  # (params, projection [N, D]) -> [N, D]
     bound: float | None = None  # returns, and so rewards and values, lie in [-bound, bound]; None: not known
@@ -137,7 +137,7 @@ class Chance(NamedTuple):
     num_outcomes: int  # C
     move: Callable[[EnvState, Array], Afterstate]  # (state, action) -> the result before chance acts
     probabilities: Callable[[EnvState], Array]  # state of an afterstate -> [C] float32, which sum to 1
-    resolve: Callable[[EnvState, Array], Step]  # (state of an afterstate, outcome) -> what chance adds to the move
+    resolve: Callable[[EnvState, Array], Step]  # (state of an afterstate, outcome) -> next state, reward for who moved
 
 
 class SearchRoots(NamedTuple):
@@ -165,7 +165,7 @@ class Environment(NamedTuple):
     discount: float | None  # signed, between two moves: -gamma if the players alternate; None: not constant
     board: Board | None = None
     chance: Chance | None = None  # None: no chance, or outcomes that are not listed and that `move` samples
-    game: Any = None  # its notation for people, a `games.game.Game`; None: the catalogue's for the name, or a plain one
+    game: Any = None  # how people see it, a `games.game.Game`; None: the catalogue's for the name, or a plain one
 
     def roots(self, states: EnvState) -> SearchRoots:
         """The positions of B games (leaves [B, ...])."""

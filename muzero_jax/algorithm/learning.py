@@ -188,7 +188,7 @@ def build_augment(config: Config, environment: Environment):
 
 
 def follow_of(config: Config) -> learner.Follow | None:
-    """The rule by which the target network follows; None without a target network."""
+    """The rule by which the target network follows the network; None without a target network."""
     optimiser = config.optimiser
     if optimiser.target_period:
         return partial(learner.copied, period=optimiser.target_period)

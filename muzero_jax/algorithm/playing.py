@@ -78,7 +78,7 @@ def wanted_abilities(config: Config, environment: Environment) -> Abilities:
 def chance_codes(config: Config, environment: Environment) -> int:
     """C, how many codes of chance the learned model has; 0 for plain MuZero.
 
-    Raises ValueError if the config wants known chance outcomes and the game lists none.
+    Raises ValueError if the config needs known chance outcomes and the game lists none.
     """
     chance = environment.chance
     if config.model == "learned_outcomes":
@@ -119,7 +119,7 @@ def gamma(environment: Environment) -> float:
 def make_simulator(config: Config, environment: Environment, model: Model) -> Simulator:
     """The model that a search plans with: the learned one, or with `--model rules` the ground-truth model.
 
-    In two-player games no value in its tree leaves the network's range (`bounded`).
+    In two-player games no value in its tree leaves [-`model.bound`, `model.bound`], if that is known (`bounded`).
     """
     made = unbounded_simulator(config, environment, model)
     return bounded(made, model.bound) if environment.num_players == 2 and model.bound else made
@@ -164,7 +164,7 @@ def make_search(
 def _search(config: Config, simulator: Simulator, num_simulations: int, *, noise: bool) -> SearchFn:
     search = config.search
     if search.engine == "mctx" and simulator.num_outcomes is not None:
-        raise ValueError("use --search.engine own: mctx has no chance nodes, which the model of this game needs")
+        raise ValueError("use --search.engine own: the engine mctx has no chance nodes, which this game's model needs")
     is_in_turn = search.policy == "puct" or num_simulations > MOST_IN_PASSES or simulator.passes_afterstates
     engine = "own" if search.engine == "passes" and is_in_turn else search.engine
     if search.policy == "gumbel":

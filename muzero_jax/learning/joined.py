@@ -46,7 +46,7 @@ def decays(joined: dict[str, jax.Array]) -> dict[str, bool]:
 
 
 def over(optimiser: optax.GradientTransformation) -> optax.GradientTransformationExtraArgs:
-    """`optimiser` on joined weights and gradients; its `update` takes and returns ordinary trees as before."""
+    """`optimiser` on joined weights and gradients, so its state is joined; `update` maps trees to trees as before."""
     inner = optax.with_extra_args_support(optimiser)
 
     def update(gradients: Any, state: Any, params: Any = None, **extra: Any) -> tuple[Any, Any]:

@@ -172,7 +172,7 @@ def update(
 
     Args:
       loss: the loss of a batch, with everything else bound.
-      follow: the rule by which the target network follows, if there is one.
+      follow: the rule by which the target network follows the network, if there is a target network.
       micro_batch: how many of the N windows to compute the gradient of at once, a divisor of N; by default all. A
         scaled loss takes them all, because the whole batch's gradient decides whether it overflows.
     """

@@ -30,7 +30,7 @@ class Term(NamedTuple):
     name: str
     loss: Loss
     weight: float
-    frames: Literal["root", "all"] = "root"  # whose observations and legal moves it reads
+    frames: Literal["root", "all"] = "root"  # the frames whose observations and legal moves it reads
 
 
 def muzero_terms(scalar_loss: ScalarLoss, weights: Mapping[str, float]) -> tuple[Term, ...]:

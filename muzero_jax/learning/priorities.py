@@ -34,7 +34,7 @@ def sample(
     importance_exponent: float,
     method: str = "scan",
 ) -> Sample:
-    """Samples windows as `replay.sample`, each with `emphasis` times its probability, and corrects that by weights.
+    """Samples windows as `replay.sample`, but also in proportion to `emphasis`, which `Sample.weight` corrects.
 
     A weight is (Q / P)^beta, divided by the largest one. P is the window's probability in this sample and Q that
     without priorities: 1 / M for M windows that `weigh` weighs alike (Schaul et al. 2016, section 3.4), so preferences
@@ -62,7 +62,7 @@ def emphasis(priority: Float[Array, "C B"], start_weights: Int[Array, "C B"], *,
     """Factors [C, B] for the weights of starts: priority^alpha in integers from 1 on, as large as an int32 allows.
 
     The highest priority of a possible start becomes (2^31 - 1) / E (at most 2^24), with E the sum of `start_weights`,
-    so that the products of both add up to less than 2^31. In a buffer of a million frames that leaves 2,000 steps.
+    so that the products of both add up to less than 2^31. A million frames leave 2,000 levels of priority.
     """
     possible = jnp.where(start_weights > 0, priority, 0.0)
     largest = jnp.minimum(LARGEST_SUM // jnp.maximum(jnp.sum(start_weights), 1), LARGEST_EMPHASIS)

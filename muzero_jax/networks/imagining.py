@@ -114,7 +114,7 @@ class ConvolutionalNetwork(ImaginingNetwork):
     """Convolutions that imagine observations; no parameter depends on the board's size, except a projector's.
 
     The dynamics are narrower than the prediction, because a move changes little. They also see a square board's mirror
-    image in the long diagonal, which no convolution can compute, because Hex's swap moves the stone there.
+    image in the long diagonal, because Hex's swap moves the stone there and no convolution can compute that.
     """
 
     board: Board

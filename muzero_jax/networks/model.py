@@ -40,8 +40,8 @@ def make_model(
       abilities: what it can do beyond judging a position.
 
     Raises:
-      ValueError: the kind does not fit the game: chance has codes, observations are not planes of bits, there is no
-        board or no screen, or no symmetry that exchanges the colours for canonical observations.
+      ValueError: the kind does not fit the game: it cannot have codes of chance, imagines observations that are not
+        planes of bits, lacks a board or a screen, or a symmetry that exchanges the colours (canonical observations).
     """
     shape, act = environment.observation_shape, ACTIVATIONS[activation]
     dtypes = bfloat16_products.dtypes(compute_dtype)

@@ -63,7 +63,7 @@ def transposed(matrix: Float[Array, "M N"]) -> BFloat16[Array, "N M"]:
 
 @jax.custom_vjp
 def multiply(inputs: Float[Array, "N C"], kernel: Float[Array, "C D"]) -> Float[Array, "N D"]:
-    """`product` with a reverse-mode gradient: products of the rounded cotangent and the other factor."""
+    """`product` with only a reverse-mode gradient: products of the rounded cotangent and the other factor."""
     return product(inputs, kernel)
 
 

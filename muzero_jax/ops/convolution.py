@@ -31,7 +31,7 @@ def convolve(
 
     Args:
       product_dtype: the dtype to which inputs and kernel are rounded before the product; None: no rounding. A CPU uses
-              it only if it is bfloat16 and the kernel 3x3 with even numbers of channels, at least 32.
+        it only if it is bfloat16 and the kernel 3x3 with even numbers of channels, at least 32.
     """
     height, width, channels, features = kernel.shape
     assert height % 2 == width % 2 == 1 and channels == inputs.shape[-1]

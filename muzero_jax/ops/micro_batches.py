@@ -33,7 +33,7 @@ def size(batch_size: int, *, largest: int | None) -> int:
 def size_for_cache(batch_size: int, layer_bytes: int | None, cached_bytes: int) -> int:
     """The fastest number of rows per part, a divisor of `batch_size`.
 
-    On a CPU, the largest that `cached_bytes` hold, unless it is below `SMALLEST`; else all `batch_size` rows.
+    On a CPU, the largest that `cached_bytes` hold, but never fewer than `SMALLEST`, so at worst all; elsewhere all.
 
     Args:
       batch_size: a device's share of the batch. layer_bytes: `Model.layer_bytes`.

@@ -1,8 +1,8 @@
 """The networks' compute dtype: the device's fastest safe one, unless a flag chooses another.
 
 bfloat16 has float32's range, so it is the default wherever the hardware has units for it. float16 overflows at 65,504
-and loses gradients below 6e-8, so only a flag chooses it, on GPUs without bfloat16 units (a T4), and the learner then
-scales its loss. Parameters are always float32.
+and loses gradients below 6e-8, so only a flag chooses it; it is for GPUs without bfloat16 units (a T4), and the learner
+then scales its loss. Parameters are always float32.
 
 CPUs with AMX multiply bfloat16 matrices several times as fast as float32, but do everything else faster in float32.
 For them there is `bfloat16_products`: float32, except that the trunks' layers round the factors of their products.

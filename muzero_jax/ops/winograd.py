@@ -160,7 +160,7 @@ def _overlapped_boards(tiles: Array, shape: tuple[int, ...]) -> Array:
 
 
 def _overlap_add(elements: Array, axis: int, length: int) -> Array:
-    """Joins tiles along `axis`, adding where they overlap, and cuts off the border; `elements[i]` is their i-th.
+    """Joins tiles along `axis`, adding where they overlap, and cuts off the border; `elements[i]` has the i-th of each.
 
     Element m + i of a tile of m outputs falls on element i of the next tile, so it is shifted by one tile. A single
     tile has no next one, so its elements are the cells (this saves 3% of an update's time on Connect Four's 6x7).

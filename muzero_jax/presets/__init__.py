@@ -90,6 +90,6 @@ def suited(config: Config, kind: str) -> tuple[Config, str]:
     search = replace(config.search, engine=engine)
     wider = f", width {network.width} in {network.num_blocks} blocks" if is_wider else ""
     chosen = f"{play.num_envs:,} games, batches of {optimiser.batch_size:,}, search {engine}{wider}"
-    why = "docs/accelerators.md; --autotune continues from there"
+    why = "see docs/accelerators.md; --autotune starts from these"
     config = replace(config, self_play=play, optimiser=optimiser, search=search, network=network)
     return config, f"for a {kind}: {chosen} ({why})"

@@ -84,7 +84,7 @@ def tower(env: str, *, num_bins: int, mcts_simulations: tuple[int, ...] = ()) ->
 
     mcts_simulations: budgets of rollout MCTS to play against. By default none: 32 random games at once take 2 ms of
     Othello, but 40 of animal shogi, 400 of Gardner chess, 700 of Go 9x9 and 2,700 of chess, and a match needs 100 or
-    1,000 of them for each of some 30 moves. There random play and the run's own versions are the opponents.
+    1,000 such rounds for each of some 30 moves. There random play and the run's own versions are the opponents.
     """
     return Config(
         env=env,
@@ -138,8 +138,8 @@ def own_game(env: str, environment: Environment) -> Config:
     """python experiments/train.py --env examples/nim.py
 
     Your own game: the small boards' settings, or the tower if a board shows more than 128 numbers; an MLP if it shows
-    no board of bits or lists chance. Random games measure its length: up to 64 moves, values are learned from the
-    outcome and rollout MCTS is an opponent. Nothing else is known of the game: see --help-all.
+    no board of bits or lists chance. Its length is taken to be 1.5 times that of random games: up to 64 moves,
+    values are learned from the outcome and rollout MCTS is an opponent. Nothing else is known of it: see --help-all.
     """
     from muzero_jax.games.own_game import random_games
     from muzero_jax.games.random_play import longest_game

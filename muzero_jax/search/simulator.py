@@ -3,10 +3,10 @@
 With either, the network gives every position its prior and its value. Both are the same two functions, so MuZero and
 AlphaZero differ in nothing else. Searching the same weights either way separates the model's errors from the network's.
 
-A game with listed chance also has afterstates (Antonoglou et al. 2022, section 4): nodes at which chance acts. Their
+A model of chance also has afterstates (Antonoglou et al. 2022, section 4): nodes at which chance acts. Their
 values are for the player who moved. The move's edge has its reward and discount 1, the outcome's edge the signed
 discount. In a learned model an afterstate is a node like others. The ground-truth model passes it on the way to the
-next position, so that the network need not judge it.
+next position, so that the network never judges it.
 """
 
 import math
