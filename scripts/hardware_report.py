@@ -22,9 +22,9 @@ from scripts.benchmarks import report
 
 METHOD = (
     "Every rate and every ratio is the median of five rounds after a warm-up; in brackets is half the interquartile "
-    "range, divided by the median. The columns of a table were measured in turn in one process, and ratios are taken "
-    "within a round. Other processes slow NumPy far more than JAX, because NumPy's threads spin while they wait for "
-    "each other. Trust comparisons with NumPy only if the load average is at most a quarter of a core."
+    "range, divided by the median. The rates of one column were measured in turn in one process, and ratios are "
+    "taken within a round. Other processes slow NumPy far more than JAX, because NumPy's threads spin while they "
+    "wait for each other. Trust comparisons with NumPy only if the load average is at most a quarter of a core."
 )
 
 

@@ -63,7 +63,7 @@ class Study(NamedTuple):
     flags: str  # of every run
     groups: dict[str, str]  # further flags of each group
     seeds: list[int]
-    made: dict[str, Any]  # date, commit and versions
+    made: dict[str, Any]  # hardware, date, commit and versions
 
 
 def main(arguments: list[str]) -> int:

@@ -49,7 +49,7 @@ def game_of(environment: Environment) -> Game:
 
 
 def check_for_two(environment: Environment, what: str) -> None:
-    """Raises ValueError, saying that `what` two players (`what` ends in "needs"), if this is a single-player game."""
+    """Raises ValueError if this is a single-player game; `what`, say "a match needs", begins what needs two players."""
     if environment.num_players != 2:
         raise ValueError(
             f"{environment.name} is a single-player game, and {what} two; evaluate.py returns "

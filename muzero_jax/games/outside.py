@@ -66,7 +66,7 @@ def find(name: str) -> Game:
 
 
 def made(inner: Any, leaves: Leaves, legal: Array, reward: Any, terminated: Any, truncated: Any) -> Seated:
-    """A state in pgx's form around a library's own state, `inner`."""
+    """A state in pgx's form around a library's own, `inner`. An end of both kinds counts as terminated."""
     terminated, truncated = (jnp.asarray(end, bool) for end in (terminated, truncated))
     return Seated(
         inner, jnp.int32(0), jnp.asarray(reward, jnp.float32).reshape(1), terminated, truncated, legal, seen(leaves)

@@ -3,7 +3,7 @@
 A square is file (from the right) * height + rank (from the top), as the player to move sees the board. pgx's action of
 shogi is (a kind of move) * 81 + the square that the piece goes to. Kinds are ten directions, the same with promotion,
 and seven drops; the piece is the first own one against the direction. An action of animal shogi is (a direction or
-drop) * 12 + the square that the piece leaves or is dropped on.
+drop) * 12 + the square that the piece leaves or is dropped on. A chick that reaches the last rank becomes a hen.
 """
 
 from collections.abc import Callable, Sequence

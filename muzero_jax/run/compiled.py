@@ -39,7 +39,7 @@ class Compiled(NamedTuple):
     abstract_params: Params  # of one agent
     program: Program
     plan: memory.Plan
-    flops: Flops  # of one iteration of an agent, without learning and in addition for it
+    flops: Flops  # of one iteration of an agent; `at_times` is what learning adds
 
 
 def check_shares(config: Config, num_devices: int) -> None:

@@ -29,7 +29,7 @@ def options(device: Any, cuda: int | None, jaxlib: tuple[int, ...]) -> dict[str,
     if device.platform != "gpu" or cuda is None or cuda < OLDEST_CUDA or jaxlib < OLDEST_JAXLIB:
         return {}
     chosen = {"xla_gpu_enable_command_buffer": COMMANDS, "xla_gpu_graph_min_graph_size": "1"}
-    if float(device.compute_capability) >= 9.0:  # its marks on rows written at a loop's index prevent a capture
+    if float(device.compute_capability) >= 9.0:  # the pass's marks on rows written in a loop block a capture
         chosen["xla_disable_hlo_passes"] = "dynamic-slice-annotator"
     return chosen
 

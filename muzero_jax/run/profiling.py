@@ -86,7 +86,7 @@ class ChunkProfiler:
             jax.profiler.stop_trace()
 
     def report(self, program_text: str) -> str:
-        """Names this session's trace and its time by scope; the table is also written to `scopes.md`."""
+        """A text with this session's trace file and its time by scope; the table is also written to `scopes.md`."""
         if not (self._directory and self._num_traced):
             return (
                 "nothing was profiled: the run ended before a whole chunk had learned and the matches were compiled; "

@@ -1,6 +1,6 @@
 """Trains a run from its config: compiles its program, finds where it starts, and loops until its budget is spent.
 
-Unless the budget is in minutes, weights do not depend on the clock, so a resumed run equals an uninterrupted one.
+Unless the budget is in minutes, weights do not depend on the clock, so a resumed run is the same, bit for bit.
 """
 
 import threading
@@ -158,7 +158,7 @@ def keep(agent: Planned, say: Say) -> None:
         run_directory.share(folder, agent.shared)
         agent.shared.folder.mkdir(exist_ok=True)
     file = config.algorithm.file
-    if file and file != configs.IN_PYTHON:  # a copy to read, which never runs
+    if file and file != configs.IN_PYTHON:  # a copy to read and to tell runs apart, which never runs
         write_whole(folder / run_directory.ALGORITHM, Path(file).read_text(encoding="utf-8"))
     if problem := trust.note(config.own_files.values()):
         say(problem)

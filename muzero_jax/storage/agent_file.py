@@ -1,7 +1,7 @@
 """A trained agent as one file: the weights as safetensors, its config and the format's version in the metadata.
 
     agent:hex_5x5             an included agent, in muzero_jax/agents
-    agent:some/x.safetensors  a file of the user
+    agent:some/x.safetensors  the user's own file
 
 Unlike a pickle, the file runs no code when it is read. It only names the Python files of the user's own game, network
 or algorithm, which are looked for next to it and run only if the user trusts them (`own.trust`).
@@ -40,7 +40,7 @@ class Stored(NamedTuple):
     arrays: dict[str, np.ndarray]  # by their path in the params
 
     def params(self, abstract: Params) -> Params:
-        """The weights in the structure of the network's `abstract` params; ValueError if these are others."""
+        """The weights in the structure of the network's `abstract` params; ValueError if it needs others."""
         leaves, structure = jax.tree_util.tree_flatten_with_path(abstract)
         wanted = {jax.tree_util.keystr(path): leaf for path, leaf in leaves}
         if found := shapes.difference(shapes.describe(self.arrays), shapes.describe(wanted)):

@@ -87,8 +87,8 @@ class Checkpointer:
         Raises `ValueError` if the checkpoint cannot be read, or if its shapes are those of another configuration.
 
         Args:
-          abstract_state: `jax.ShapeDtypeStruct`s with the shardings to restore to (default: the first device), on any
-            number of devices.
+          abstract_state: `jax.ShapeDtypeStruct`s with the shardings to restore to (default: the first device), which
+            may be on more or fewer devices than those of the save.
         """
         folder, parts = self.directory / str(step), _parts(abstract_state)
         params = _read(folder, "params", parts["params"])

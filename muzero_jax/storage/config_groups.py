@@ -47,7 +47,7 @@ class NetworkConfig:
     """Python file with a network of your own instead of `kind`. It defines make_model(environment, support, **options)
     -> Model (docs/your-own-network.md)"""
     options: Annotated[tuple[Option, ...], Fixed] = ()
-    """options for make_model in --network, each as name=value; values are Python literals if possible, else text"""
+    """options for make_model in the --network file: name=value each; values: Python literals if possible, else text"""
     width: Annotated[int, Meta(ge=1, le=65_536), BuiltIn._replace(common=True)] = 128
     """units of MLPs, channels of convolutions, or numbers in a cell's token; attention has one head per 32 of these"""
     num_blocks: Annotated[int, Meta(ge=0, le=1_000), BuiltIn] = 1
@@ -95,7 +95,7 @@ class AlgorithmConfig:
     """Python file that changes the algorithm. It defines change(algorithm, config, **options) -> Algorithm
     (docs/your-own-algorithm.md)"""
     options: Annotated[tuple[Option, ...], Fixed] = ()
-    """options for change in --algorithm, each as name=value; values are Python literals if possible, else text"""
+    """options for change in the --algorithm file: name=value each; values: Python literals if possible, else text"""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class SearchConfig:
     num_simulations: Annotated[Simulations, Fact(common=True, short="--sims")] = 16
     """simulations for each move of self-play"""
     max_num_considered_actions: Annotated[PositiveInt, Fact(tuned=Range(4, 16, "never varied"))] = 8
-    """Gumbel: actions considered at the root in self-play; sqrt(r) times as many for r times the simulations"""
+    """Gumbel: actions considered at the root in self-play; sqrt(r) times as many for r > 1 times the simulations"""
     gumbel_scale: NotNegativeFloat = 1.0
     """Gumbel: scale of the noise at the root in self-play"""
     value_scale: Annotated[PositiveFloat, Fact(tuned=Range(0.1, 1.0, "0.4; mctx's 0.1 is for rescaled Q"))] = 0.1
@@ -173,7 +173,7 @@ class ReplayConfig:
     priority_exponent: Annotated[UnitInterval, Fact(switch=True)] = 0.0
     """prioritised replay: windows are sampled in proportion to |search value - return| to this power; 0: uniformly"""
     importance_exponent: UnitInterval = 1.0
-    """prioritised replay: how far weights in the losses correct the bias of such sampling; 1: fully"""
+    """prioritised replay: how far weights in the losses correct the bias of this sampling; 1: fully"""
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ class TargetConfig:
     unroll_steps: Annotated[PositiveInt, Fact(tuned=Range(2, 6, "4; each step costs time and memory", log=False))] = 5
     """number of moves for which the learned dynamics are unrolled along each window"""
     td_steps: PositiveInt = 32
-    """moves of the return before the search's value replaces the rest; at least the longest game: only the outcome"""
+    """moves of the return before the search's value replaces the rest; if no game is longer: only the outcome"""
     td_lambda: Annotated[UnitInterval, Fact(tuned=Range(0.8, 1.0, "0.95 in Connect Four", log=False))] = 1.0
     """1: n-step return; below 1: TD(lambda) over td_steps moves"""
     stop_at_exploration: bool = True
@@ -243,7 +243,7 @@ class OptimiserConfig:
     target_period: Annotated[PositiveInt | None, Fact(switch=True)] = None
     """number of updates after which the target network becomes a copy of the network; Reanalyze searches with it"""
     target_decay: Annotated[Annotated[float, Meta(gt=0, lt=1)] | None, Fact(switch=True)] = None
-    """instead of target-period: the target network is a moving average; share it keeps in each update, say 0.995"""
+    """instead of target-period: share, say 0.995, that the target network, a moving average, keeps in each update"""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from muzero_jax.storage.config import Config
 CHECKPOINTS, VERSIONS, SUMMARY, LOCK = "checkpoints", "versions", "summary.json", ".lock"
 SHARED, TOGETHER = "together.json", "together"
 ALGORITHM = "algorithm.py"
-"""A copy of the user's own algorithm."""
+"""A copy of the user's own algorithm, which tells runs apart and never runs."""
 
 
 class Saved(NamedTuple):
@@ -198,8 +198,8 @@ def locked(run_dir: Path) -> Iterator[None]:
 def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False, sources: Iterable[str] = ()) -> None:
     """Raises ValueError unless the folder is absent or empty, or holds a run and `resume` or `overwrite` is set.
 
-    `sources` are what the new run reads (`Config.sources`), so `overwrite` must not delete them. The folder is not
-    changed.
+    `sources` are what the new run reads (`Config.sources`), so `overwrite` must not delete them. The folder is neither
+    made nor changed.
     """
     is_run = holds_run(run_dir)
     if resume and not is_run:

@@ -13,7 +13,7 @@ def named(tree: Any) -> dict[str, Any]:
 
 
 def describe(tree: Any) -> dict[str, str]:
-    """The shape and dtype of every array by its path: {"dense.kernel": "float32[3,4]"}; a random key is words."""
+    """The shape and dtype of each array by its path: {"dense.kernel": "float32[3,4]"}; for a random key, its words'."""
 
     def array(leaf: Any) -> str:
         dtype = getattr(leaf.dtype, "numpy_dtype", leaf.dtype)  # TensorStore has its own

@@ -176,7 +176,7 @@ UNITS = {"self-play": "moves/s", "learner": "updates/s", "iteration": "frames/s"
 
 
 def _case(suite: str, name: str, config: Config, pairs: Sequence[tuple[str, str]], aim: float | None = None) -> Case:
-    """A case with the variants that its ratios need, and one with automatic precision if that is another.
+    """A case with the variants that its ratios need, and one in a run's own precision if the config has another.
 
     "All devices" are as many as divide the sizes, as in a run; the aim is that of the first ratio.
     """

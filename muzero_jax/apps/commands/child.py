@@ -16,7 +16,7 @@ PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
 def wait(arguments: list[str]) -> int:
     """Runs `train` with these arguments and returns its exit status. After Ctrl-C it waits until the run has saved.
 
-    SIGTERM and SIGHUP are passed on to the run. If it then ends with status 0, this raises `Stopped`.
+    SIGTERM and SIGHUP are passed on. If the run then ends with status 0, raises `Stopped`, so that no other run begins.
     """
     environment = {name: value for name, value in os.environ.items() if name != PREALLOCATE or value != "false"}
     given = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))  # an empty part is the current folder

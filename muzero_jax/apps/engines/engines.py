@@ -34,7 +34,7 @@ class EngineSpec(NamedTuple):
 
 
 def parse(text: str) -> EngineSpec | None:
-    """The engine that `text` names, or None if it names none; raises ValueError if the program is not found."""
+    """The engine that `text` names, or None if it names none; raises ValueError if that one cannot be started."""
     protocol, _, rest = text.partition(":")
     if protocol not in PROTOCOLS or protocol == text:
         return None

@@ -93,7 +93,7 @@ def plies(
 def examine(
     environment: Environment, player: Player, params: Params, say: Callable[[str], None] = lambda line: None
 ) -> dict[str, Any]:
-    """Walks with both colours: fields like a match's, in which `games` counts distinct final moves.
+    """Walks with both colours: a match's fields (`games` are distinct final moves), positions, losses by colour.
 
     Raises ValueError as `walk` does, and for a single-player game or a game with chance.
     """

@@ -24,8 +24,8 @@ Analyse = Callable[[Position], Analysis]
 def film(analyse: Analyse, position: Position, notation: Notation, most_pictures: int = MOST_PICTURES) -> Picture:
     """The game from `position` to its end, at most `MOST_MOVES` moves.
 
-    Of a game with more than `most_pictures` moves, that many are shown, evenly spaced, and the end. Of an arcade game,
-    the first `most_pictures` moves are shown at the speed of play.
+    Of a game with more than `most_pictures` moves, that many are shown, evenly spaced, and the end. Of an arcade game
+    from pixels, the first `most_pictures` moves are shown at the speed of play.
     """
     is_screen = position.game.view.page == PIXELS
     moments = list(islice(_moments(analyse, position), most_pictures if is_screen else MOST_MOVES))

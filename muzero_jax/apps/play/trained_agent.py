@@ -183,7 +183,7 @@ def load(
     algorithm: Algorithm | None = None,
     trust_code: bool = False,
 ) -> TrainedAgent:
-    """Loads the agent of a run (its newest intact checkpoint), of a version in it (RUN/versions/N), or of a file.
+    """Loads the agent of a run (its newest checkpoint), of a version in it (RUN/versions/N), or of a file.
 
     `agent:hex_5x5` is an included agent, `agent:PATH.safetensors` an agent in a file of yours.
 

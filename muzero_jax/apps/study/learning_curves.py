@@ -44,8 +44,8 @@ def has_curves(points: Iterable[Point]) -> bool:
 def plot(points: Sequence[Point], path: Path, *, wanted: Sequence[str] = (), axes: Sequence[Axis] = AXES) -> None:
     """Draws learning curves with their intervals: a row for each metric, a column for each axis.
 
-    The default metric is the score against the strongest rollout MCTS that all groups met. A group whose runs share no
-    part of an axis is drawn run by run. Raises ValueError as `charts.check_path`, and for a metric that a group lacks.
+    The default metric is the strongest rollout MCTS that all met, not only at the end. A group whose runs share no part
+    of an axis is drawn run by run. Raises ValueError as `charts.check_path`, and for a metric that a group lacks.
     """
     groups = groups_of(points)
     known = set.intersection(*({point.metric for point in of} for of in groups.values()))
