@@ -95,7 +95,7 @@ def load_agent(
     board_size: int | None = None,
     trust: Trust = OWN_FILES_ALONE,
 ) -> Agent:
-    """The agent that `path` names: a run (its newest intact checkpoint), a version of one, or a file (agent:NAME).
+    """The agent that `path` names: a run (its newest checkpoint), a version of one, or a file (agent:NAME).
 
     Its weights are on the first device.
 
