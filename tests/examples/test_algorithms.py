@@ -30,13 +30,13 @@ FILES = sorted((ROOT / "examples" / "algorithms").glob("*.py"))
 HEAD = replace(CONFIG, algorithm=AlgorithmConfig(moves_left.__file__))
 
 
-def test_the_page_shows_them_whole():
+def test_the_guide_shows_every_example_in_full():
     page = (ROOT / "docs" / "your-own-algorithm.md").read_text()
     assert len(FILES) == 6 and [file for file in FILES if file.read_text().strip() not in page] == []
 
 
 @pytest.mark.slow
-def test_the_checker_finds_nothing_in_a_head():
+def test_check_accepts_an_algorithm_with_its_own_head():
     assert muzero_jax.check(algorithms.make(HEAD)) == []
 
 
@@ -50,7 +50,7 @@ def window():
 
 @pytest.fixture(scope="module")
 def params():
-    """A network with opinions."""
+    """Random weights, because fresh heads predict the same everywhere."""
     return random_params(tiny_run.algorithm().model)
 
 
@@ -63,7 +63,7 @@ def changed(file, **options):
     return file.change(tiny_run.algorithm(), CONFIG, **options)
 
 
-def test_the_entropy_of_an_undecided_policy_over_four_moves_is_log_4(window):
+def test_the_entropy_bonus_of_a_uniform_policy_over_four_moves_is_log_4(window):
     *_, term = changed(entropy_bonus, weight=0.5).terms
     assert (term.name, term.weight) == ("entropy", 0.5)
     window = window._replace(
@@ -90,7 +90,7 @@ def test_lambda_falls_with_the_progress_of_the_run(window, progress, td_lambda):
     np.testing.assert_allclose(found.value, wanted.value, rtol=1e-5, atol=1e-6)
 
 
-def test_the_mean_of_all_simulations_is_the_value_of_the_root(params, roots):
+def test_mean_value_returns_the_trees_root_value_as_the_search_value(params, roots):
     searches = (algorithm.search(4) for algorithm in (tiny_run.algorithm(), changed(mean_value)))
     usual, found = (jax.jit(search)(params, jax.random.key(0), roots) for search in searches)
     np.testing.assert_array_equal(found.value, usual.tree.value[0])
@@ -98,7 +98,7 @@ def test_the_mean_of_all_simulations_is_the_value_of_the_root(params, roots):
     assert (found.value != usual.value).all()
 
 
-def test_without_a_search_the_policy_head_plays_and_learns_what_turned_out_well(params, roots, window):
+def test_without_a_search_the_policy_head_plays_and_learns_advantage_weighted_actions(params, roots, window):
     usual, alone = tiny_run.algorithm(), changed(no_search)
     found = jax.jit(alone.search(64))(params, jax.random.key(0), roots)
     output = jax.jit(usual.model.initial_inference)(params, roots[0])
@@ -111,7 +111,7 @@ def test_without_a_search_the_policy_head_plays_and_learns_what_turned_out_well(
     np.testing.assert_allclose(targets.policy_mask, wanted.policy_mask * weight, rtol=1e-4)
 
 
-def test_the_target_counts_the_moves_to_the_first_end_and_is_0_past_it_and_where_there_is_none():
+def test_moves_left_counts_to_the_first_end_and_is_never_positive_after_it_or_without_one():
     ends = np.array([[0, 0, 1, 0, 1], [0, 0, 0, 0, 0]], bool)
     window = make_window(np.zeros((2, 5), int), np.where(ends, 0.0, -1.0))._replace(is_last=jnp.asarray(ends))
     made = Targets(*7 * [jnp.zeros((2, 4))])
@@ -147,7 +147,7 @@ def change(algorithm, config, beta=0.5):
 
 @pytest.fixture(scope="module")
 def run_dir(tmp_path_factory):
-    """A run changed by all but `mean_value`, by a file whose path holds in one folder only; resumed once."""
+    """A run with all changes but `mean_value`, from a file given by a relative path; resumed once."""
     folder = tmp_path_factory.mktemp("runs") / "own"
     (folder.parent / "mine.py").write_text(MINE)
     own = "--algorithm mine.py --algorithm.options beta=0.25".split()
@@ -159,7 +159,7 @@ def run_dir(tmp_path_factory):
     return folder
 
 
-def test_a_run_keeps_its_algorithm_goes_on_with_it_and_plays_with_its_search_and_head(run_dir, roots, capsys):
+def test_a_run_keeps_its_algorithm_resumes_with_it_and_plays_with_its_search_and_head(run_dir, roots, capsys):
     assert configs.load(run_dir).algorithm == AlgorithmConfig(str(run_dir.parent / "mine.py"), ("beta=0.25",))
     assert (run_dir / "algorithm.py").read_text() == MINE
     last = [record for record in read_records(run_dir) if "train/loss" in record][-1]
@@ -178,8 +178,8 @@ def test_a_run_keeps_its_algorithm_goes_on_with_it_and_plays_with_its_search_and
     assert "made with --algorithm.options" in capsys.readouterr().err
 
 
-def test_a_run_of_a_record_is_loaded_by_a_program_alone(tmp_path, monkeypatch):
-    """The library takes the record itself; nobody builds the configured search for such a run in silence."""
+def test_a_run_of_an_algorithm_given_in_python_needs_it_again_to_load(tmp_path, monkeypatch):
+    """The library uses the record itself, and never the configured algorithm instead."""
     given = []
     stopped = Result({}, interrupted=True)
     monkeypatch.setattr(start, "train", lambda ready, *_: given.append((ready.config, ready.algorithm)) or stopped)
@@ -195,8 +195,8 @@ def test_a_run_of_a_record_is_loaded_by_a_program_alone(tmp_path, monkeypatch):
     assert muzero_jax.load(run, algorithm=algorithm).agent.make_search is algorithm.make_search
 
 
-def test_runs_of_other_algorithms_are_other_groups(tmp_path):
-    """By the text of the file that a run kept, and where a record was given by the run's folder."""
+def test_runs_of_different_algorithms_are_different_groups(tmp_path):
+    """Grouped by the text of the saved file, or by folder if a program gave the algorithm."""
     texts = {"a-seed0": "1", "a-seed1": "1", "b-seed0": "2", "x-seed0": None, "y-seed0": None}
     for seed, (name, text) in enumerate(texts.items()):
         (tmp_path / name).mkdir()

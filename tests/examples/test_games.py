@@ -1,4 +1,4 @@
-"""The games in one file each: Nim is Nim and plays everywhere, and Pig agrees with value iteration in plain NumPy."""
+"""The example games: Nim agrees with Bouton's theorem, and Pig with value iteration in plain NumPy."""
 
 import functools
 import io
@@ -72,7 +72,7 @@ def test_the_winning_moves_of_nim_are_those_that_leave_a_nim_sum_of_0():
         assert value[heaps] == (1 if np.bitwise_xor.reduce(heaps) else -1)
 
 
-def test_nim_is_checked_without_a_finding_and_its_preset_makes_a_run():
+def test_check_accepts_nim_and_its_preset_is_a_valid_config():
     assert muzero_jax.check(NIM) == []
     config = validate(presets.preset(str(NIM), None))
     assert config.network.kind == "observation" and config.env_name == "nim"
@@ -110,7 +110,7 @@ def test_a_game_in_a_file_trains_and_plays_everywhere(tmp_path, monkeypatch, cap
 
 @pytest.mark.slow
 def test_nim_is_learned_perfectly_in_the_updates_of_a_minute(tmp_path):
-    """Every reply of every opponent is tried: as the first mover, whose win Nim is, it never loses."""
+    """The first player can always win: moving first, the agent loses to no sequence of replies."""
     run = str(tmp_path / "run")
     assert report_errors(train.main, ["--env", str(NIM), "--updates", "720", *LONG, "--run-dir", run]) == 0
     agent = agents.load_agent(Path(run))
@@ -133,8 +133,8 @@ def test_the_reference_satisfies_bellmans_equation_and_both_actions_are_best_som
     assert 100 < (better_held & possible).sum() < possible.sum() / 2
 
 
-def test_the_rules_of_pig_lead_where_the_reference_says(exact):
-    """At every position and for both players: the value of an action by the rules is that of the reference."""
+def test_the_rules_of_pig_give_the_action_values_of_the_reference(exact):
+    """At every position and for both players."""
     environment = environment_from(pig.make(), "pig")
     assert environment.discount is None and environment.chance.num_outcomes == pig.FACES
     own, other, gain = (grid.ravel() for grid in np.indices(exact.shape))
@@ -164,7 +164,7 @@ def test_the_rules_of_pig_lead_where_the_reference_says(exact):
 
 
 def positions_met(exact, num_games=2000, mistakes=0.3):
-    """How often each position [own, other, gain] comes in games of players who play a random move that often."""
+    """How often each position [own, other, gain] occurs if a share `mistakes` of the moves is random."""
     best, met, generator = roll(exact) > hold(exact), np.zeros(exact.shape), np.random.default_rng(0)
     for _ in range(num_games):
         own = other = gain = 0
@@ -182,7 +182,7 @@ def positions_met(exact, num_games=2000, mistakes=0.3):
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["rules", "learned_outcomes", "learned"])
 def test_pig_is_learned_with_every_model_of_chance(model, exact, tmp_path):
-    """Against value iteration: what a search of 64 simulations says of the opening, and what its moves lose."""
+    """Against value iteration: the values that a search of 64 simulations finds, and what its moves lose."""
     flags = f"--updates 2500 --model {model} --self-play.exploration 0.5 --run-dir {tmp_path / 'run'}".split()
     assert report_errors(train.main, ["--env", "examples/pig.py", *LONG, *flags]) == 0
     agent = agents.load_agent(tmp_path / "run")
@@ -197,4 +197,4 @@ def test_pig_is_learned_with_every_model_of_chance(model, exact, tmp_path):
     errors = np.abs(np.asarray(found.value) - (2 * exact[own, other, gain] - 1))
     assert errors[0] < 0.03  # of the opening, which is the first
     assert np.average(errors, weights=weight) < 0.15
-    assert np.average(loss, weights=weight) < 0.01  # of a game, by a move
+    assert np.average(loss, weights=weight) < 0.01  # winning probability that a move loses

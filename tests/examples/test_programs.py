@@ -32,7 +32,7 @@ EXAMPLES = Path(training_loop.__file__).parent
 
 @pytest.fixture
 def tiny_program(monkeypatch):
-    """The tiny run's program in the place of those that would be compiled, and matches that are not played."""
+    """The tiny run's program instead of those that would be compiled, and no matches."""
     made, compiled = tiny_run.make_init(), tiny_run.program()
     ready = compiled_before(lambda: Replaced(compiled))
     monkeypatch.setattr(program, "make_init", lambda *_: made)
@@ -73,8 +73,8 @@ def test_a_logger_of_ones_own_has_a_row_for_every_record_and_ends_a_run_that_is_
     assert checkpoint_steps(tmp_path / "good" / "checkpoints")[-1] < 100
 
 
-def test_an_agent_is_loaded_and_says_its_moves_and_values(monkeypatch, capsys):
-    """With the agent of tic-tac-toe, which plays perfectly, in place of that of Hex, whose search compiles longer."""
+def test_the_analysis_script_prints_a_game_of_moves_with_values(monkeypatch, capsys):
+    """With the perfect agent of tic-tac-toe, because Hex's search takes longer to compile."""
     find = agent_file.find
     monkeypatch.setattr(agent_file, "find", lambda name: find(name.replace("hex_5x5", "tic_tac_toe")))
     runpy.run_path(str(EXAMPLES / "analyse.py"))
@@ -88,13 +88,13 @@ def test_an_agent_is_loaded_and_says_its_moves_and_values(monkeypatch, capsys):
 
 @pytest.fixture(scope="module")
 def window():
-    """Windows of two-player games, of which some end and some have random moves; no time limits, which it has not."""
+    """Windows of two-player games, with ends and random moves, and no time limits: nano_muzero has none."""
     window = random_window(3, 32, CONFIG.window_length, 9, (3, 3, 2), gamma=1.0)
     discount = jnp.where(window.is_last, 0.0, -1.0)
     return window._replace(observation=window.observation > 0.5, discount=discount)
 
 
-def test_it_knows_nothing_of_ours_and_its_targets_are_ours(window):
+def test_nano_muzero_imports_nothing_of_the_package_and_computes_its_targets(window):
     assert not re.search(r"^\s*(?:import|from) .*muzero_jax", Path(nano_muzero.__file__).read_text(), re.MULTILINE)
     ours = tiny_run.algorithm().make_targets(window, jnp.float32(0.0))
     reward, value, policy, alive = nano_muzero.make_targets(programs.frames_of(window), programs.settings_of(CONFIG))
@@ -105,8 +105,8 @@ def test_it_knows_nothing_of_ours_and_its_targets_are_ours(window):
     np.testing.assert_array_equal(policy * alive[..., None], ours.policy * ours.policy_mask[..., None])
 
 
-def test_its_loss_has_our_gradient(window):
-    """The losses differ by the targets' entropy, which we take off and no weight changes."""
+def test_nano_muzeros_loss_has_the_gradient_of_the_packages_loss(window):
+    """The losses differ by the targets' entropy, which no weight changes."""
     algorithm, key = tiny_run.algorithm(), jax.random.key(5)
     nano = programs.nano_of(CONFIG, algorithm, algorithm.model)
     params = random_params(algorithm.model)
@@ -121,8 +121,8 @@ def test_its_loss_has_our_gradient(window):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("env", "size", "least"), [("tic_tac_toe", None, 0.94), ("hex", 4, 0.95)])
-def test_it_learns_in_five_minutes(env, size, least):
-    """Perfect play scores some 97% against random moves at tic-tac-toe, which draws now and then."""
+def test_nano_muzero_learns_in_five_minutes(env, size, least):
+    """Perfect play scores about 97% against random moves at tic-tac-toe, because some games are drawn."""
     nano = nano_muzero.make_nano(env, size, nano_muzero.Settings())
     params = nano_muzero.train(nano, minutes=5.0)
     score = jax.jit(lambda key: nano_muzero.match(params, key, nano))

@@ -1,4 +1,4 @@
-"""What comes from outside, mostly right and a little wrong: it is read, or refused in one sentence that names it.
+"""Input from outside that is slightly wrong is read, or refused with one error message that names it.
 
 The short tests try 10 examples of each surface, the same in every run; the slow ones 300, others in every run.
 """
@@ -89,8 +89,8 @@ CONFIGS = disturbed(st.sampled_from(["hex", "mine.py"]).flatmap(lambda env: edit
 
 
 @fuzzed(CONFIGS)
-def test_configs(text, folder):
-    """A config is one again after it is written, and no file that it names runs."""
+def test_a_damaged_config_is_read_or_refused_and_runs_no_code(text, folder):
+    """A config that can be read survives writing and reading."""
     lay_trap(folder)
     (folder / configs.FILE).write_bytes(text)
     config = read(lambda: configs.inspect(folder), folder / configs.FILE)
@@ -113,7 +113,7 @@ def agent_files(draw):
 
 
 @fuzzed(agent_files())
-def test_agent_files(content, folder):
+def test_a_damaged_agent_file_is_read_or_refused_and_runs_no_code(content, folder):
     lay_trap(folder)
     file = folder / "x.safetensors"
     file.write_bytes(content)
@@ -150,8 +150,8 @@ def thinker():
 
 
 @fuzzed(lines(GTP))
-def test_gtp(lines, folder):
-    """One well-formed answer a command, which is no internal error; what is refused leaves the position as it was."""
+def test_every_gtp_command_gets_one_well_formed_answer(lines, folder):
+    """No answer is an internal error, and a refused command leaves the position as it was."""
     session = gtp.GtpSession(opening("hex"), thinker(), notation("hex"))
     for line in lines:
         (number, command), before = gtp.parse(line), session.position
@@ -164,8 +164,8 @@ def test_gtp(lines, folder):
 
 
 @fuzzed(lines(UCI))
-def test_uci(lines, folder):
-    """As GTP; every `go` is answered by a move, now or when it is stopped."""
+def test_every_uci_line_gets_well_formed_answers(lines, folder):
+    """As with GTP; every `go` gives a move now, or holds it for `stop`."""
     session = uci.UciSession(opening("tic_tac_toe"), thinker(), notation("tic_tac_toe"))
     for line in lines:
         before, answer = session.position, session.answer(line)
@@ -191,8 +191,7 @@ REQUESTS = ORDERS | st.tuples(*map(st.sampled_from, ("POST GET HEAD DELETE".spli
 
 
 @fuzzed(st.lists(REQUESTS, min_size=1, max_size=5))
-def test_the_web_api(requests, folder):
-    """Every answer has status 200, or 4xx with one sentence, after which the game is as it was."""
+def test_every_web_request_succeeds_or_gets_a_4xx_error_that_changes_nothing(requests, folder):
     game = WebGame(opening("hex"), thinker(), notation("hex"))
     json_body = {"content-type": "application/json"}
     client = TestClient(web_server.make_app(game), base_url="http://localhost", headers=json_body)

@@ -24,7 +24,7 @@ def opening():
 
 @jax.jit
 def playable(board, dice):
-    """What pgx's rules and our view say of the mover's two dice on a board."""
+    """The state with these dice to play: pgx's legal moves, our observation."""
     left = backgammon.pgx_rules._set_playable_dice(dice)
     legal = backgammon.pgx_rules._legal_action_mask(board, left)
     state = opening().replace(_board=board, _dice=dice, _playable_dice=left, legal_action_mask=legal)
@@ -41,7 +41,7 @@ def position(dice, checkers=None):
 
 
 def dice_seen(state):
-    """How often each die may still be played, as the view says it."""
+    """How often each die may still be played, by the observation."""
     return state.observation[-24:].reshape(6, 4).sum(1).tolist()
 
 
@@ -73,7 +73,7 @@ def test_two_dice_are_two_moves_of_the_same_player_and_then_the_other_rolls(envi
     assert then.state._dice.tolist() == [1, 3] and dice_seen(then.state) == [0, 1, 0, 1, 0, 0]
 
 
-def test_the_view_counts_the_movers_checkers_then_the_others_then_both_homes_and_the_dice():
+def test_the_observation_holds_the_movers_checkers_the_opponents_both_homes_and_the_dice():
     state = position((4, 4), {0: 8, 3: -1, BAR: 2, THEIR_BAR: -1, OFF: 5, THEIR_OFF: -13})
     points, homes, dice = np.split(np.asarray(state.observation).astype(int), [48 * 6, 48 * 6 + 4 * 15])
     mine, theirs = np.split(points.reshape(48, 6).sum(1), 2)
@@ -93,7 +93,7 @@ def test_doubles_are_four_moves(environment):
     assert waits == [False, False, False, True] and signs == [1, 1, 1, 1]
 
 
-def test_the_first_player_begins_with_two_different_dice_and_rolls_are_of_two_dice(environment):
+def test_the_opening_dice_differ_and_later_rolls_have_the_odds_of_two_dice(environment):
     starts = jax.jit(jax.vmap(environment.init))(jax.random.split(jax.random.key(0), 64))
     assert (starts._turn == 0).all() and (starts._dice[:, 0] != starts._dice[:, 1]).all()
     assert set(np.asarray(starts.current_player).tolist()) == {0, 1}
@@ -120,7 +120,7 @@ def test_the_last_checker_borne_off_wins_one_two_or_three_points(environment, th
     assert after.state.rewards[winner] == points and after.state.rewards[1 - winner] == -points
 
 
-def test_who_cannot_move_passes_in_one_of_six_ways_that_are_alike(environment):
+def test_a_player_without_a_move_has_six_pass_actions_that_count_as_one(environment):
     shut_out = position((2, 2), {BAR: 1, 0: 14, 1: -2, 5: -13})
     assert np.flatnonzero(shut_out.legal_action_mask).tolist() == list(range(6))
     after = play(environment, shut_out, "pass")
@@ -131,7 +131,7 @@ def test_who_cannot_move_passes_in_one_of_six_ways_that_are_alike(environment):
     assert all(board == shut_out._board.tolist() for board in boards)
 
 
-def test_pips_count_the_way_home():
+def test_the_pip_count_is_the_distance_to_bear_off():
     assert int(backgammon.pips(opening()._board)) == 167
     assert int(backgammon.pips(backgammon.pgx_rules._flip_board(opening()._board))) == 167
     assert int(backgammon.pips(position((1, 2), {BAR: 1, 23: 2, OFF: 12})._board)) == 27
@@ -146,7 +146,7 @@ def test_the_drawing_shows_the_first_players_side_whoever_is_to_move(environment
     assert backgammon.squares(other) == backgammon.squares(after.state)
 
 
-def test_checkers_are_counted_from_the_first_players_side_and_dice_say_what_is_left(environment):
+def test_checkers_are_seen_from_the_first_players_side_with_the_dice_still_to_play(environment):
     board = backgammon.checkers(opening())
     assert board.points[23] == 2 and board.points[12] == 5 and board.points[7] == 3 and board.points[5] == 5
     assert board.points[0] == -2 and board.points[11] == -5 and board.bar == (0, 0) and board.off == (0, 0)

@@ -1,4 +1,4 @@
-"""Listed chance: pgx's rules move for move, its distribution, functions that are total, and signs in every frame."""
+"""Listed chance: our steps equal pgx's, in moves and in distribution, and the functions accept any input."""
 
 import functools
 
@@ -53,8 +53,8 @@ def opening_with_an_illegal_move(name):
 def walk(name, num_games, num_moves):
     """Random games by pgx's step and by ours: (moves played, moves that differ, moves that chance answered, ends).
 
-    Last the chi-squared of how often pgx's chance did what, and its degrees of freedom: outcomes less what our
-    probabilities expect, weighed by the covariance that these give, whatever the positions were.
+    The last entry is the chi-squared statistic of pgx's outcomes, and its degrees of freedom: observed minus expected
+    counts, weighted by the covariance that our probabilities give for the positions that occurred.
     """
     environment, rules = environment_of(name), pgx.make(name)
 
@@ -107,7 +107,7 @@ def test_our_step_is_pgxs_given_the_outcome_and_in_distribution(name, num_games,
 
 
 @each_game
-def test_all_three_functions_are_total(name):
+def test_move_probabilities_and_resolve_are_defined_for_every_state_and_number(name):
     environment, opening = environment_of(name), opening_with_an_illegal_move(name)
     move = jax.jit(environment.chance.move)
     lost, between = (move(opening, choose(opening.legal_action_mask)).state for choose in (np.argmin, np.argmax))
@@ -132,7 +132,7 @@ def test_all_three_functions_are_total(name):
 
 
 @pytest.mark.parametrize("awaits, expected", [(True, (3, -0.5, True, 7)), (False, (1, 0.25, False, -1))])
-def test_a_move_is_the_players_part_and_if_chance_answers_what_it_does(awaits, expected):
+def test_a_step_combines_the_move_with_the_outcome_only_if_chance_acts(awaits, expected):
     after = Afterstate(jnp.int32(4), jnp.float32(1), jnp.float32(1 if awaits else 0.25), False, jnp.bool_(awaits))
     then = Step(jnp.int32(5), jnp.float32(2), jnp.float32(-0.5), jnp.bool_(True))
     listed = Chance(9, None, None, lambda state, outcome: then)
@@ -141,7 +141,7 @@ def test_a_move_is_the_players_part_and_if_chance_answers_what_it_does(awaits, e
 
 
 def test_seated_and_final_states_keep_chance():
-    """A bare environment, whose states say nothing of players, gets the fields that matches read, afterstates too."""
+    """Bare states, which name no player, get the fields that matches read, in afterstates too."""
     pig = load_environment(OWN)
     bare = pig._replace(
         init=lambda key: pig.init(key)._replace(current_player=jnp.int32(0)),

@@ -1,4 +1,4 @@
-"""What every game promises: rewards and signs of the mover, where actions lie, and clear refusals."""
+"""What every game promises: rewards and signs of the mover, where actions lie, and clear errors."""
 
 from importlib import import_module
 from typing import NamedTuple
@@ -19,7 +19,7 @@ PLACEMENT_GAMES = ["tic_tac_toe", "othello", "hex", "go_9x9"]
 
 
 @pytest.mark.parametrize("name", MOVES)
-def test_discount_is_0_at_the_end_and_else_has_the_sign_of_who_moves_next(name):
+def test_discount_is_0_at_the_end_and_otherwise_positive_only_if_the_mover_moves_again(name):
     moves = moves_of(name)
     expected = np.where(moves.ended, 0.0, np.where(moves.next_player == moves.player, 1.0, -1.0))
     np.testing.assert_array_equal(moves.discount, expected)
@@ -27,7 +27,7 @@ def test_discount_is_0_at_the_end_and_else_has_the_sign_of_who_moves_next(name):
 
 
 @pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four", "hex"])
-def test_reward_is_the_movers_who_cannot_lose_by_an_own_legal_move(name):
+def test_a_reward_is_the_movers_and_no_legal_move_loses_for_its_mover(name):
     moves = moves_of(name)
     assert set(moves.reward[moves.ended]) <= {0.0, 1.0}
     assert (moves.reward == 1.0).any()
@@ -77,7 +77,7 @@ class CountingGame:
         return CountingState(state.count + action, rewards, ended)
 
 
-def test_discount_is_positive_where_the_same_player_moves_again():
+def test_discount_is_positive_if_the_same_player_moves_again():
     move, state, rewards, discounts = make_move(CountingGame.step, gamma=0.5), CountingGame.init(None), [], []
     for _ in range(4):
         state, reward, discount, *_ = move(state, jnp.int32(1))
@@ -88,7 +88,7 @@ def test_discount_is_positive_where_the_same_player_moves_again():
 
 
 @pytest.mark.parametrize("by_the_rules", [True, False])
-def test_an_episode_ends_by_the_rules_with_discount_0_and_by_a_time_limit_with_its_own(by_the_rules):
+def test_discount_is_0_at_an_end_by_the_rules_and_stays_at_a_time_limit(by_the_rules):
     def play(state, action, key):
         del action, key
         return state._replace(terminated=jnp.bool_(by_the_rules), truncated=jnp.bool_(not by_the_rules))
@@ -119,7 +119,7 @@ def test_a_column_of_connect_four_lies_at_its_top_cell():
 
 
 def lone_pieces(name, num_cells):
-    """Per square in pgx's numbering, a state with one own piece there, and the plane that shows it."""
+    """Per square in pgx's numbering, a state with one piece of the mover there, and the plane that shows it."""
     state = jax.jit(environment_of(name).init)(jax.random.key(0))
     empty, plane = (0, 0) if "chess" in name else (-1, 1)  # a pawn; shogi's piece 1, a bishop or a lance
     boards = jnp.where(jnp.eye(num_cells, dtype=bool), 1, empty)
@@ -148,7 +148,7 @@ def squares_of_labels(name, num_actions):
 
 
 @pytest.mark.parametrize("name", PIECE_GAMES)
-def test_the_cell_of_a_piece_move_is_where_the_observation_shows_the_square_of_its_label(name):
+def test_a_piece_moves_cell_is_where_the_observation_shows_its_square(name):
     environment = environment_of(name)
     height, width = environment.board.shape
     states, plane = lone_pieces(name, height * width)
@@ -160,7 +160,7 @@ def test_the_cell_of_a_piece_move_is_where_the_observation_shows_the_square_of_i
 
 
 @pytest.mark.parametrize("name", [name for name in GAMES if name not in ("chess", "shogi")] + BIG_GAMES)
-def test_the_record_of_every_game_fits_its_states(name):
+def test_every_games_environment_describes_its_states(name):
     environment = environment_of(name)
     state = jax.eval_shape(environment.init, jax.random.key(0))
     assert state.observation.shape == environment.observation_shape
@@ -179,7 +179,7 @@ def test_the_record_of_every_game_fits_its_states(name):
         assert -1 <= location.min() <= location.max() < np.prod(board.shape)
 
 
-def test_gamma_and_the_board_size_are_taken():
+def test_gamma_and_board_size_reach_the_environment():
     assert make_environment("tic_tac_toe", gamma=0.5).discount == -0.5
     assert make_environment("hex").board.shape == (11, 11)
     assert make_environment("hex", board_size=4).num_actions == 17
@@ -195,6 +195,6 @@ def test_gamma_and_the_board_size_are_taken():
         ("hex", 20, "2 to 19"),
     ],
 )
-def test_a_game_or_a_size_that_there_is_not_is_refused(name, board_size, says):
+def test_an_unknown_game_or_board_size_is_refused(name, board_size, says):
     with pytest.raises(ValueError, match=says):
         make_environment(name, board_size=board_size)

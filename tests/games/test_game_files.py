@@ -1,4 +1,4 @@
-"""Games from files: lines of moves, SGF, folders of both, and what is wrong with others."""
+"""Games from files: lines of moves, SGF, folders of both, and errors for other files."""
 
 import pytest
 
@@ -27,11 +27,11 @@ def test_an_sgf_file_holds_one_game_or_more(tmp_path):
     assert other.name == f"{tmp_path / 'two.sgf'}, game 2"
 
 
-def test_a_bracket_in_a_comment_ends_no_game():
+def test_a_bracket_in_an_sgf_comment_does_not_end_the_game():
     assert sgf.split("x (;C[)(;];B[a1](;W[b1])) (;B[c1])") == ["(;C[)(;];B[a1](;W[b1]))", "(;B[c1])"]
 
 
-def test_a_folder_is_searched_for_both_kinds_in_the_order_of_their_names(tmp_path):
+def test_a_folder_gives_its_text_and_sgf_files_in_the_order_of_their_names(tmp_path):
     (tmp_path / "more").mkdir()
     write(tmp_path / "b.txt", "1")
     write(tmp_path / "a.SGF", "(;B[2])")
@@ -49,7 +49,7 @@ def test_a_folder_is_searched_for_both_kinds_in_the_order_of_their_names(tmp_pat
         ("bad.sgf", "(;AB[a1];W[b1])", "bad.sgf, game 1: it begins with stones"),
     ],
 )
-def test_what_holds_no_games_is_refused(tmp_path, name, text, says):
+def test_a_file_without_readable_games_is_refused(tmp_path, name, text, says):
     if text:
         write(tmp_path / name, text)
     with pytest.raises(ValueError, match=says):

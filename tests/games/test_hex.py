@@ -46,7 +46,7 @@ def side_by_side():
     return jax.device_get(run(jax.random.key(0)))
 
 
-def test_agrees_with_pgx_at_11_move_for_move(side_by_side):
+def test_our_hex_is_pgxs_move_for_move_on_11x11(side_by_side):
     """With swaps, illegal moves, wins of both players, and steps past the end."""
     at_the_start, (after_each_move, actions, rewards) = side_by_side
     for name in COMPARED:
@@ -76,7 +76,7 @@ def random_games(size, num_games=8):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_a_game_ends_with_the_move_that_a_flood_fill_calls_the_win(size):
+def test_a_game_ends_on_the_move_that_wins_by_flood_fill(size):
     observations, rewards, terminated = random_games(size)
     for game in range(terminated.shape[1]):
         end = int(np.argmax(terminated[:, game]))

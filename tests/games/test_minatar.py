@@ -1,4 +1,4 @@
-"""MinAtar against pgx's own step: the same games, with the last action in sight and with ends by time told apart."""
+"""MinAtar against pgx's own step: the same games, but the last action is observed and time limits keep the discount."""
 
 import subprocess
 import sys
@@ -18,8 +18,8 @@ each_game = pytest.mark.parametrize("name", NAMES)
 
 
 @pytest.mark.parametrize("name", [n if n == "breakout" else pytest.param(n, marks=pytest.mark.slow) for n in NAMES])
-def test_our_step_is_pgxs_and_the_last_action_that_was_done_is_seen(name):
-    """64 games of 40 random moves; MinAtar's actions by their numbers."""
+def test_our_step_is_pgxs_and_the_observation_shows_the_last_action(name):
+    """64 games of 40 random moves."""
     environment, rules = make_environment(f"minatar-{name}", gamma=0.5), pgx.make(f"minatar-{name}")
     numbers = jnp.array(minatar.GAMES_OF_MINATAR[name][1])
     planes = rules.observation_shape[-1]
@@ -46,7 +46,7 @@ def test_our_step_is_pgxs_and_the_last_action_that_was_done_is_seen(name):
     assert 0.02 < np.asarray(repeated)[before_the_end].mean() < 0.12, "one in ten is the action before, often another"
 
 
-def test_the_hidden_view_is_pgxs_own():
+def test_the_hidden_variant_observes_what_pgx_observes():
     environment = make_environment("minatar-breakout:hidden")
     rules, key = pgx.make("minatar-breakout"), jax.random.key(0)
     ours = jax.jit(lambda key: environment.observe(environment.init(key)))(key)
@@ -56,7 +56,7 @@ def test_the_hidden_view_is_pgxs_own():
 
 
 @pytest.mark.parametrize(("name", "late"), [("freeway", {"_terminate_timer": 0}), ("breakout", {"_step_count": 4999})])
-def test_an_end_by_time_is_no_end_to_learn_from(name, late):
+def test_a_time_limit_ends_play_but_keeps_the_discount(name, late):
     environment = make_environment(f"minatar-{name}", gamma=0.9)
     move = jax.jit(environment.move)
     state = jax.jit(environment.init)(jax.random.key(0)).replace(**{field: jnp.int32(x) for field, x in late.items()})
@@ -68,7 +68,7 @@ def test_an_end_by_time_is_no_end_to_learn_from(name, late):
 
 
 @each_game
-def test_positions_have_a_picture(name):
+def test_a_position_is_drawn_with_the_games_own_signs(name):
     environment = make_environment(f"minatar-{name}")
     state = jax.jit(environment.init)(jax.random.key(0))
     assert needs_key(environment) and environment.chance is None and environment.num_players == 1

@@ -49,7 +49,7 @@ def assert_read_back(moves, state, actions):
         assert moves.read(state, text) == moves.read(state, text.upper()) == action
 
 
-def test_coordinates_by_hand():
+def test_actions_are_written_in_each_games_coordinates():
     assert written("go_9x9", 0, 8, 72, 80, 7, 81) == ["A9", "J9", "A1", "J1", "H9", "pass"]
     assert written("hex", 0, 3, 4, 15, 16) == ["a1", "d1", "a2", "d4", "swap-pieces"]
     assert written("othello", 0, 19, 26, 63, 64) == ["a1", "d3", "c4", "h8", "pass"]
@@ -73,7 +73,7 @@ def test_moves_of_animal_shogi_by_hand():
     assert ["".join(row) for row in position.squares] == ["g.e", ".l.", "c.G", "EL."]
 
 
-def test_a_chick_that_reaches_the_last_rank_becomes_a_hen_also_where_nobody_says_so():
+def test_a_chick_on_the_last_rank_becomes_a_hen_even_without_a_plus_sign():
     position, moves = opening("animal_shogi"), notation("animal_shogi")
     for text in ("2c2b", "1a2b", "c*1b", "3a3b"):
         position = position.play(moves.read(position.state, text))
@@ -97,12 +97,12 @@ def test_moves_of_shogi_by_hand():
 
 
 @pytest.mark.slow
-def test_squares_of_chess_by_hand():
+def test_moves_of_chess_by_hand():
     assert written("chess", 89, 652, 2364, 2367) == ["a2a3", "b1a3", "e1c1", "e1g1"]  # 89 is square 1 (a2), plane 16
 
 
 @pytest.mark.parametrize("name", STANDARD_GAMES)
-def test_what_is_no_move_on_the_board_is_refused(name):
+def test_text_that_is_no_move_is_refused(name):
     moves, state = notation(name), opening(name).state
     names = {moves.write(state, action).lower() for action in range(opening(name).environment.num_actions)}
     for text in {"", "a0", "a10", "i5", "é1", "-1", "１", "e2", "99999"} - names:
@@ -111,7 +111,7 @@ def test_what_is_no_move_on_the_board_is_refused(name):
 
 
 @pytest.mark.parametrize("text", ["", "-1", "17", "a1", "１"])
-def test_an_action_is_a_plain_number_below_their_count(text):
+def test_action_notation_takes_only_numbers_below_num_actions(text):
     with pytest.raises(ValueError, match="not a number from 0 to 16"):
         notation("hex", ACTION).read(opening("hex").state, text)
 
@@ -142,7 +142,7 @@ def test_blacks_moves_are_written_from_whites_side_of_the_board():
 
 
 @pytest.mark.slow
-def test_a_pawn_says_what_it_becomes():
+def test_a_promotion_names_its_piece():
     state, colour = find("chess").read_fen("1r2k3/P7/8/8/8/8/7p/4K3 w - - 0 1")
     position, moves = opening("chess").new(state, colour), notation("chess")
     promotions = {moves.write(state, action) for action in position.legal_actions()} - {
@@ -156,7 +156,7 @@ def test_a_pawn_says_what_it_becomes():
 
 
 @pytest.mark.slow
-def test_a_fen_says_who_is_to_move_and_what_may_castle():
+def test_a_fen_gives_the_side_to_move_and_the_castling_rights():
     state, colour = find("chess").read_fen("r3k2r/8/8/8/8/8/6p1/R3K2R b Kq - 3 20")
     position, moves = opening("chess").new(state, colour), notation("chess")
     assert position.colour_to_move == WHITE

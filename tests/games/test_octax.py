@@ -1,4 +1,4 @@
-"""Games of octax, against the library's own loop; skipped where it is not installed."""
+"""Games of octax, against the library's own loop; skipped if it is not installed."""
 
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ MOVES = 1000
     "name", ["pong", *(pytest.param(name, marks=pytest.mark.slow) for name in FIRST_LEVELS if name != "pong")]
 )
 def test_a_game_is_octaxs_own_loop_bit_for_bit(name):
-    """A thousand random moves, past the end of an episode where octax itself goes on."""
+    """A thousand random moves, also past the end of an episode, because octax continues there."""
     environment, theirs = make_environment(f"octax:{name}", gamma=0.9), octax_games._environment(name)
     actions = jax.random.randint(jax.random.key(0), (MOVES,), 0, theirs.num_actions)
     keys = jax.random.split(jax.random.key(1), MOVES)
@@ -67,7 +67,7 @@ class Emulated(NamedTuple):
 
 
 class Emulator:
-    """The least of an emulator: the reward is the key that is held; the end comes at 9 moves, the time limit at 3."""
+    """A minimal emulator: the reward is the key that is held; the end comes at 9 moves, the time limit at 3."""
 
     num_actions = 3
 
@@ -109,7 +109,7 @@ def test_octaxs_time_limit_is_no_end_by_the_rules(emulator):
     assert steps[-1].discount == np.float32(0.9), "values bootstrap across it"
 
 
-def test_a_screen_is_the_newest_frame_and_what_fades_and_its_moves_have_names(emulator):
+def test_a_screen_shows_the_newest_frame_and_fading_pixels_and_its_keys_have_names(emulator):
     environment = make_environment("octax:cavern1:sticky")
     state = environment.move(environment.init(jax.random.key(0)), jnp.int32(0), jax.random.key(1)).state
     squares = game_of(environment).view.squares(state)
@@ -120,7 +120,7 @@ def test_a_screen_is_the_newest_frame_and_what_fades_and_its_moves_have_names(em
     assert notation.read(state, "a") == 1
 
 
-def test_a_misspelt_name_and_the_list_of_names():
+def test_a_misspelt_game_suggests_a_name_and_list_shows_them_all():
     with pytest.raises(ValueError, match="did you mean pong"):
         make_environment("octax:pongg")
     with pytest.raises(ValueError, match="airplane, airplane:sticky, blinky"):

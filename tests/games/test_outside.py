@@ -1,4 +1,4 @@
-"""Environments of gymnax and jumanji, against the libraries' own steps; skipped where they are not installed."""
+"""Environments of gymnax and jumanji, against the libraries' own steps; skipped if they are not installed."""
 
 import jax
 import jax.numpy as jnp
@@ -59,7 +59,7 @@ def test_a_maze_of_jumanji_ends_at_its_target_or_is_cut_off():
     assert move(at_last, action, jax.random.key(1)).discount == 0, "it came there in time"
 
 
-def test_chance_of_jumanji_follows_the_moves_key_alone_and_tiles_are_planes_of_bools():
+def test_jumanjis_chance_depends_only_on_the_moves_key_and_tiles_are_boolean_planes():
     environment = make_environment("jumanji:Game2048-v1")
     assert needs_key(environment)
     state = jax.jit(environment.init)(jax.random.key(0))
@@ -75,7 +75,7 @@ def test_chance_of_jumanji_follows_the_moves_key_alone_and_tiles_are_planes_of_b
 
 
 @pytest.mark.parametrize(("name", "shape"), [("FrozenLake-misc", (16,)), ("FourRooms-misc", (4, 12))])
-def test_whole_numbers_of_gymnax_are_one_hot(name, shape):
+def test_integer_observations_of_gymnax_become_one_hot(name, shape):
     environment, (theirs, params) = make_environment(f"gymnax:{name}"), gymnax.make(name)
     state, action, key = jax.jit(environment.init)(jax.random.key(3)), jnp.int32(1), jax.random.key(4)
     numbers, *_ = theirs.step_env(key, state.state, action, params)
@@ -84,7 +84,7 @@ def test_whole_numbers_of_gymnax_are_one_hot(name, shape):
     np.testing.assert_array_equal(shown, jax.nn.one_hot(numbers, shape[-1]))
 
 
-def test_several_parts_of_a_view_become_one_array():
+def test_the_parts_of_an_observation_become_one_array():
     grid, count = jnp.array([[0, 2], [1, 0]]), jnp.array(3)
     shown = outside.seen([(grid, 3), (count, 4)])
     assert shown.dtype == bool and shown.shape == (2 * 2 * 3 + 4,)
@@ -105,12 +105,12 @@ def test_several_parts_of_a_view_become_one_array():
         ("jumanji:RubiksCube-v0", "its actions are of kind MultiDiscreteArray"),
     ],
 )
-def test_what_does_not_fit_is_refused(name, says):
+def test_an_unknown_environment_or_one_with_unsupported_actions_is_refused(name, says):
     with pytest.raises(ValueError, match=says):
         make_environment(name)
 
 
-def test_a_library_that_is_missing_is_named(monkeypatch):
+def test_a_missing_library_gives_the_command_that_installs_it(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "gymnax", None)
     monkeypatch.delitem(__import__("sys").modules, "muzero_jax.games.gymnax_games", raising=False)
     with pytest.raises(ValueError, match="pip install gymnax six"):

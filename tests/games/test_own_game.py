@@ -1,4 +1,4 @@
-"""A game of one's own in one file: what `make()` may return, and a sentence for whatever is wrong with the file."""
+"""A game of one's own in one file: what `make()` may return, and one error message for each fault."""
 
 import textwrap
 
@@ -58,7 +58,7 @@ def test_rules_in_pgxs_form_make_a_game_that_is_named_after_the_file(write):
     assert load_environment(path, gamma=0.5).discount == -0.5
 
 
-def test_a_name_of_the_catalogue_does_not_lend_a_file_its_drawing(write):
+def test_a_file_named_like_a_catalogue_game_does_not_get_that_games_drawing(write):
     environment = load_environment(write(CHECKS + "import Heap as make", "tic_tac_toe.py"))
     assert drawing.plain(drawing.draw(new_game(environment), make_notation(environment))) == " 5"
 
@@ -67,7 +67,7 @@ def test_turns_that_do_not_always_alternate_have_no_constant_discount(write):
     assert load_environment(write(PASSING)).discount is None
 
 
-def test_a_game_of_rules_alone_has_no_symmetry_but_the_identity_and_no_choice_of_size():
+def test_a_game_of_only_rules_has_no_symmetry_except_the_identity_and_one_size():
     environment = environment_of(drop.DROP)
     assert environment.board.action_location.tolist() == [0, 1, 2]
     symmetries = environment.board.symmetries
@@ -91,8 +91,8 @@ def test_a_game_record_brings_its_title_its_notation_and_its_drawing(write):
     assert position.game.title == "Drop" and drawing.plain(drawing.draw(position, moves)) == " . . .\n . . B"
 
 
-def test_an_environment_whose_states_have_no_form_is_played_and_kept_at_its_end(write):
-    """tests.reference.gamble's kind of state: no player, no mask, no end. Who is to move follows from the discount."""
+def test_an_environment_with_bare_states_is_playable_and_stays_at_its_end(write):
+    """Its states have no player, no mask and no end; the discount says who moves next."""
     path = write("""
         import jax.numpy as jnp
         from muzero_jax.types import Environment, Step
@@ -115,7 +115,7 @@ def test_an_environment_whose_states_have_no_form_is_played_and_kept_at_its_end(
     assert environment.legal(again.state).all() and again.state.rewards.tolist() == [0.0, 0.0]
 
 
-def test_a_game_that_a_time_limit_ends_is_over_for_play_and_keeps_its_discount_for_learning(write):
+def test_a_time_limit_ends_a_game_for_play_and_keeps_its_discount_for_learning(write):
     path = write("""
         from tests.apps.check.test_environment import Heap
 
@@ -134,8 +134,8 @@ def test_a_game_that_a_time_limit_ends_is_over_for_play_and_keeps_its_discount_f
     assert own_legal.legal(step.state).all(), "searches go on from there, and ask what is legal"
 
 
-def test_an_environment_of_pgx_is_such_an_object_and_meets_rollout_mcts(write):
-    """The catalogue's states lose their observation in rollouts; those of a file keep it, as its rules may read it."""
+def test_a_file_may_return_an_environment_of_pgx_which_rollout_mcts_can_play(write):
+    """A file's states keep their observation in rollouts, because its rules may read it."""
     environment = load_environment(write("import pgx\ndef make(): return pgx.make('tic_tac_toe')"))
 
     @jax.jit
@@ -163,22 +163,22 @@ def test_an_environment_of_pgx_is_such_an_object_and_meets_rollout_mcts(write):
         ),
     ],
 )
-def test_a_file_that_holds_no_game_is_one_sentence_that_names_it(write, text, says):
+def test_a_file_without_a_valid_game_gives_an_error_that_names_it(write, text, says):
     path = write(text)
     with pytest.raises(ValueError, match=says.replace("FILE", path)):
         load_environment(path)
 
 
 @pytest.mark.parametrize("options, flag", [({"board_size": 4}, "--board-size"), ({"gamma": 0.9}, "--targets.discount")])
-def test_what_an_environment_decides_itself_cannot_be_asked_for(write, options, flag):
+def test_board_size_and_gamma_are_refused_if_the_file_returns_an_environment(write, options, flag):
     path = write("from tests.reference.nim import make_nim\ndef make(): return make_nim(9)")
     assert load_environment(path).name == "nim"
     with pytest.raises(ValueError, match=f"leave {flag} out"):
         load_environment(path, **options)
 
 
-def test_the_mean_return_is_of_whole_games_or_there_is_none():
-    """A game of two points in two moves, and one of a point a move that is broken off after three or ends there."""
+def test_the_mean_return_is_none_unless_every_game_ended():
+    """One reward a move: a game of two moves, and one that ends after three or is cut off there."""
     over = np.array([[False, False], [False, False], [True, False]])
     for last, mean in ((True, 2.5), (False, None)):
         is_last = np.array([[False, False], [True, False], [True, last]])

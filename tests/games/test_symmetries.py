@@ -32,7 +32,7 @@ def test_playing_the_transformed_actions_gives_the_transformed_games(name):
         np.testing.assert_array_equal(leaf, np.broadcast_to(leaf[:, :, :1], leaf.shape))
 
 
-def test_the_symmetric_games_reach_the_cases_that_matter():
+def test_the_compared_games_include_a_pass_a_swap_and_ends():
     othello = random_games("othello")
     assert ((othello.action == 64) & ~othello.over).any(), "a pass"
     assert (random_games("hex").action[1] == 25).any(), "a swap"
@@ -75,7 +75,7 @@ def test_hex_turns_by_180_degrees_and_transposes_with_the_colors_swapped():
     ]
 
 
-def test_outcomes_go_where_their_cells_go_and_keep_their_rank():
+def test_a_symmetry_moves_an_outcome_with_its_cell_and_keeps_its_rank():
     """A row of three cells, mirrored: outcome 2 c + f lies in cell c, and one more outcome in none."""
     location, mirrored = np.array([0, 0, 1, 1, 2, 2, -1]), np.array([2, 1, 0])
     assert carried(location, mirrored).tolist() == [4, 5, 2, 3, 0, 1, 6]
@@ -83,8 +83,8 @@ def test_outcomes_go_where_their_cells_go_and_keep_their_rank():
         carried(np.array([0, 1, 1]), np.array([1, 0]))
 
 
-def test_a_games_layout_says_what_its_symmetries_do_to_outcomes():
-    """On 2048's cells a quarter turn takes a new tile where it takes its cell."""
+def test_a_layouts_outcome_location_gives_the_symmetries_of_outcomes():
+    """In 2048 every symmetry moves a new tile with its cell."""
     layout = Layout(
         action_location=lambda shape, num_actions: np.full(num_actions, -1),
         symmetries=turns_and_mirrors,

@@ -34,8 +34,8 @@ def test_a_notebook_has_the_outputs_of_its_code_and_working_links(path):
     assert [link for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", text) if not (FOLDER / link).exists()] == []
 
 
-def test_all_begin_with_the_same_folded_cell():
-    """Where the package is not installed it installs the wheel beside it, around the jax that is there."""
+def test_all_notebooks_begin_with_the_same_folded_install_cell():
+    """If the package is missing, it installs the wheel beside the notebook and keeps the installed jax."""
     ((source, metadata),) = {
         (cell.source, str(cell.metadata)) for cell in (nbformat.read(path, as_version=4).cells[1] for path in PATHS)
     }

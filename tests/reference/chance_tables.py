@@ -68,11 +68,11 @@ def random_table(seed, num_actions, num_outcomes, num_states=64, num_afterstates
 # --- a model ----------------------------------------------------------------------------------------------------------
 
 UNSAID = 99.0
-"""What the model says where nobody may listen: the reward of an outcome, the policy of an afterstate."""
+"""The model's outputs that a search must ignore: an outcome's reward, an afterstate's policy."""
 
 
 def _initial_inference(table: Table, observation) -> NetworkOutput:
-    """The observation is the position's index [N, 1]; all that is said of one that is not finite is NaN."""
+    """The observation is the position's index [N, 1]; one that is not finite gives only NaN."""
     state, taint = observation.astype(jnp.int32)[:, 0], observation - observation
     value, policy_logits = jnp.asarray(table.value)[state][:, None], jnp.asarray(table.policy_logits)[state]
     return NetworkOutput(state[:, None], taint, value + taint, policy_logits + taint)

@@ -1,7 +1,7 @@
 """Nim with one heap in which whoever leaves 1, 5, 9, ... stones moves again: turns do not alternate.
 
-Take 1 to 3 stones; who takes the last one wins. Solved here by recursion, and known to a model that is exact in all but
-the value, which it says is 0 everywhere: what search finds then owes nothing but to rewards and discounts.
+Take 1 to 3 stones; who takes the last one wins. Solved here by recursion. The model is exact in all but the value,
+which is 0 everywhere, so that a search can find the truth only from rewards and discounts.
 """
 
 import functools

@@ -1,4 +1,4 @@
-"""Perfect play by trying everything, on plain tuples: what the oracles are held against. Few empty cells only."""
+"""Perfect play by trying every move, to test the oracles; only for boards with few empty cells."""
 
 import random
 

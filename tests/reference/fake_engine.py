@@ -1,4 +1,4 @@
-"""A program that speaks GTP or UCI, knows no rules, and fails as it is told: `python fake_engine.py gtp --die-at 3`.
+"""A program that speaks GTP or UCI, knows no rules, and fails on demand: `fake_engine.py gtp --then die --at 3`.
 
 By GTP it puts a stone on the first cell of a board that nobody has named, row by row. By UCI it answers `go` with the
 moves of `--moves`, one after another. It needs nothing but Python.
@@ -33,7 +33,7 @@ def say(text):
 
 
 def misbehave():
-    """Whether it has answered a request for a move in its own way."""
+    """Does what `--then` says, if it is time; returns whether that was its answer."""
     global num_moves
     num_moves += 1
     if not flags.then or num_moves <= flags.at:
@@ -51,7 +51,7 @@ def misbehave():
 
 
 def swap(free):
-    """Hex's swap in the way that it is told to have, with what that makes free."""
+    """Hex's swap as `--swaps` says, and the cell that it frees."""
     if not flags.swaps:
         return "? illegal move\n"
     (taken,) = set(flags.cells.split()) - set(free)

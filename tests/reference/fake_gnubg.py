@@ -1,7 +1,7 @@
 """A program that talks like GNU Backgammon's terminal and knows no rules: `python fake_gnubg.py "24/18 13/11" "6/off"`.
 
-It answers each `hint` with the next of these turns, and then says that there are no legal moves. Of several turns, such
-as "8/5 6/5=+0.159, 24/20=-0.015", it says the equities too.
+It answers each `hint` with the next of these turns, and then says that there are no legal moves. A turn may have an
+equity, and an argument several turns: "8/5 6/5=+0.159, 24/20=-0.015".
 """
 
 import sys

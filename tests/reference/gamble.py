@@ -1,6 +1,6 @@
 """A single-player game with chance and a time limit: bet or pass; a bet wins 1 by a coin, and three passes end it.
 
-What `train_iteration` may build on is what an `Environment` says, so this one has no board and no pgx state.
+It has no board and no pgx state, because `train_iteration` may use only what an `Environment` has.
 """
 
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Who has won a Hex position, found by walking: the reference that `games.hex_rules` is held against."""
+"""The winner of a Hex position by flood fill: the reference for `games.hex_rules`."""
 
 import numpy as np
 

@@ -42,7 +42,7 @@ def make_network(kind, environment=BOARD, support=BOARD_GAME, *, width=8, num_bl
 
 
 def random_params(model: Model):
-    """Parameters with opinions, as fresh heads say nothing; drawn by NumPy, because a network's own compile longer."""
+    """Random weights, because fresh heads predict 0; from NumPy, because a network's own compile longer."""
     generator, shapes = np.random.default_rng(0), jax.eval_shape(model.init, jax.random.key(0))
     drawn = jax.tree.map(lambda x: generator.normal(scale=0.3, size=x.shape).astype(x.dtype), shapes)
     return jax.device_put(drawn)  # `jnp.asarray` would compile a program for every shape

@@ -14,7 +14,7 @@ from muzero_jax.types import Environment, Step
 
 @struct.dataclass
 class NimState:
-    """What a pgx state holds; every action is legal once the game is over, as there."""
+    """The fields of a pgx state; as in pgx, every action is legal once the game is over."""
 
     stones: Any
     passes_turn: Any

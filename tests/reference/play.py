@@ -1,4 +1,4 @@
-"""Somebody to ask in tests of play: an agent without a network, and untrained runs small enough to make on the spot."""
+"""For tests of play: positions, an agent without a network, and tiny untrained runs."""
 
 import functools
 
@@ -69,7 +69,7 @@ def fake_thinker(*, favourite=0, num_simulations=4, first_sight=0.25, **options)
 
 
 def save_untrained_run(run_dir, env, board_size=None):
-    """A run directory with random weights of a very small network, which learned by the search that keeps no tree."""
+    """A run directory of a very small untrained network, whose search, "passes", keeps no tree."""
     config = Config(
         env=env,
         board_size=board_size,

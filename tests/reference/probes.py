@@ -22,7 +22,7 @@ NUM_ACTIONS = 2
 
 @struct.dataclass
 class ProbeState:
-    """What a pgx state holds, as far as a rollout asks."""
+    """The fields of a pgx state that a rollout reads."""
 
     game: Any
     observation: Any  # [2]: whether this is the second move; a coin
@@ -39,7 +39,7 @@ def start(game, key) -> ProbeState:
 
 
 def move(state: ProbeState, action, key=None):
-    """One move; a coin that chance throws would be `key`'s, but the start has thrown it."""
+    """One move; `key` is unused, because the start has thrown the coin."""
     del key
     second, coin = state.observation
     is_first_of_two = (state.game == OPPONENT) & ~second

@@ -15,13 +15,13 @@ FLAGS = "--device cpu --devices 2 --no-tensorboard --checkpoint-minutes".split()
 
 
 def begin(run_dir, **changes):
-    """Makes a run's folder that has a config alone: resuming it begins it."""
+    """Makes a run's folder with only a config: resuming it begins the run."""
     run_dir.mkdir()
     configs.save(replace(tiny_run.CONFIG, **changes), run_dir)
 
 
 def start(run_dir, *, cache, checkpoint_minutes=1e-9):
-    """Begins the run, or goes on with it; by default it saves after every chunk. Its output is a pipe.
+    """Begins the run, or resumes it; by default it saves after every chunk. Its output is a pipe.
 
     Its programs are kept in the folder `cache`.
     """
@@ -33,7 +33,7 @@ def start(run_dir, *, cache, checkpoint_minutes=1e-9):
 
 
 def chunks(run_dir):
-    """What a run says of its chunks, without what the clock decides: times, rates, and which versions are evaluated."""
+    """A run's records of its chunks, without values that depend on the clock: times, rates and evaluations."""
     records = [record for record in metrics.read_records(run_dir) if "selfplay/frames_per_second" in record]
     return [
         {name: value for name, value in record.items() if not name.startswith(VARYING) and "per_second" not in name}
@@ -42,7 +42,7 @@ def chunks(run_dir):
 
 
 def read_until(process, words):
-    """The lines that a process says, up to one that begins with these words; fails if it ends before."""
+    """The lines that a process prints, up to one that begins with `words`; fails if it ends before."""
     lines = []
     for line in process.stdout:
         lines.append(line)

@@ -1,4 +1,4 @@
-"""What a traced program is made of, how to compile one that runs but a few times, and whether its outputs are alike."""
+"""Reads traced programs, compiles some that run only a few times, and compares outputs."""
 
 from functools import partial
 from types import SimpleNamespace
@@ -14,7 +14,7 @@ QUICKLY: dict = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensiv
 
 
 def compiled_before(compile):
-    """What stands for a jitted program where a test has its own: traced and lowered, it gives what `compile` gives."""
+    """Stands for a jitted program: traced, lowered and compiled, it gives what `compile()` gives."""
     lowered = SimpleNamespace(compile=compile)
     traced = SimpleNamespace(jaxpr=SimpleNamespace(eqns=[], outvars=[]), lower=lambda: lowered)
     return SimpleNamespace(trace=lambda *inputs: traced)

@@ -1,4 +1,4 @@
-"""A replay that forgets nothing and knows no ring: all frames ever added, in a list, and windows looked up by time."""
+"""A replay buffer that forgets nothing: all frames ever added, in a list, and windows looked up by time."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ class Replay:
         self.ends.extend(np.asarray(ended))
 
     def start_weights(self, window_length, unroll_steps, end_weight):
-        """Weight by (time, game) of every window that may be drawn."""
+        """Weight by (time, game) of every window that may be sampled."""
         total = len(self.ends)
         weights = {}
         for time in range(max(0, total - self.capacity), total - window_length + 1):

@@ -1,4 +1,4 @@
-"""The searches as tests ask for them, in any engine: few simulations and no noise, unless a test says otherwise."""
+"""The searches with defaults for tests, in any engine: few simulations and no noise."""
 
 from muzero_jax.algorithm.playing import GUMBEL_SEARCHES, PUCT_SEARCHES
 from muzero_jax.types import QTransform

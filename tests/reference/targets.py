@@ -4,7 +4,7 @@ import numpy as np
 
 
 def n_step_return(reward, discount, value, explored, start, n):
-    """G of frame `start` after n moves, or after those before the first random one, if there are fewer: 1-D arrays."""
+    """G of frame `start` over n moves, or over fewer if a random move comes before; arrays are 1-D."""
     total, sign_and_gamma, frame = 0.0, 1.0, start
     while frame < start + n and not explored[frame]:
         total += sign_and_gamma * reward[frame]

@@ -41,7 +41,7 @@ CONFIG = Config(
 
 
 PROGRESS = np.zeros(CONFIG.iterations_per_chunk, np.float32)
-"""What a chunk's program takes beside the state, where no schedule reads it."""
+"""The progress that a chunk's program takes beside the state; no schedule of the run reads it."""
 
 SESSION = Session(devices=2, tensorboard=False, checkpoint_minutes=1e-9)  # a checkpoint after every chunk
 

@@ -1,4 +1,4 @@
-"""Folders of runs that tell of scores which nobody played: what reads runs can be tested without training."""
+"""Folders of runs with made-up scores, so that the code that reads runs is tested without training."""
 
 import json
 from dataclasses import replace
@@ -14,7 +14,7 @@ FRAMES_A_MINUTE = 1000
 def tell(
     run_dir: Path, scores: list[float], *, seed: int = 0, final: float | None = None, config: Config = HEX
 ) -> Path:
-    """A run that scored so against rollout MCTS 100 after 1, 2, ... minutes, and at last `final` against 1,000."""
+    """A run with these scores against rollout MCTS 100 after 1, 2, ... minutes, and `final` against 1,000."""
     run_dir.mkdir(parents=True)
     configs.save(replace(config, seed=seed), run_dir)
     lines = [

@@ -1,4 +1,4 @@
-"""`train.py` in the test's own process: the user's cache stays as it is, and nobody is played."""
+"""`train.py` in the test's own process, with flags of a small run and without matches."""
 
 from contextlib import contextmanager
 

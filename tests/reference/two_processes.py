@@ -19,7 +19,7 @@ TINY = (
 
 
 def start(run_dir, *flags, num_processes=2, devices=1):
-    """The processes of a run; the last words of each lie in its `said` file."""
+    """The processes of a run; each writes its output to its `said` file."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Windows to test with: random ones, and ones of which a test writes down only the leaves that it is about.
+"""Windows to test with: random ones, and ones for which a test gives only the leaves that matter.
 
 Likewise their targets, and what a model says of them.
 """

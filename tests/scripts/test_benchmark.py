@@ -43,7 +43,7 @@ def test_a_promised_ratio_that_fell_by_more_than_a_tenth_beyond_the_spreads_is_n
         compared(record(4.0), record(4.0, num_devices=2))
 
 
-def test_a_search_call_searches_every_position_and_the_bare_network_is_asked_once_a_simulation():
+def test_a_search_covers_every_position_and_the_bare_network_runs_once_a_simulation():
     asked = programs.positions(TINY, 2)
     found = programs.search(TINY, asked).run()
     assert found.action.shape == (4,) and found.tree is None
@@ -67,8 +67,8 @@ def test_the_python_tree_is_our_puct_tree_visit_for_visit():
 
 
 @pytest.mark.slow  # half a minute
-def test_a_report_is_written_and_not_written_over(tmp_path, monkeypatch):
-    """With one of two CPU devices in the place of an accelerator."""
+def test_a_report_is_written_and_never_overwritten(tmp_path, monkeypatch):
+    """One of two CPU devices stands for an accelerator."""
     dtypes_of, (first, second) = chapters.dtypes_of, jax.devices("cpu")[:2]
     monkeypatch.setattr(chapters, "EFFORT", ONCE)
     monkeypatch.setattr(chapters, "find_devices", lambda: {"JAX GPU": first, "JAX CPU": second})

@@ -43,7 +43,7 @@ def test_no_page_needs_a_network_and_notebooks_have_their_pictures(site):
         assert pages[f"notebooks/{path.stem}.html"].count('src="data:image/') == read(path).count('"image/'), path.stem
 
 
-def test_pages_of_reference_have_every_flag_and_the_interface_with_its_sources(site):
+def test_the_reference_pages_list_every_flag_and_show_the_source_of_the_interface(site):
     config, commands, interface = (text_of(site / f"{name}.html") for name in ("config", "commands", "api"))
     flags = [*flags_of(presets.tic_tac_toe()), *flags_of(Session())]
     of_session = {f"--{name.replace('_', '-')}" for name in Session.__dataclass_fields__}

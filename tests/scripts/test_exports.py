@@ -69,7 +69,7 @@ def test_the_mean_of_agents_has_the_mean_of_each_weight_and_none_of_the_runs_sco
         ({"env": "connect_four"}, "it plays connect_four, not tic_tac_toe"),
     ],
 )
-def test_weights_of_the_same_shapes_that_mean_something_else_have_no_mean(saved_run, changed, found):
+def test_agents_of_another_game_or_value_support_cannot_be_averaged(saved_run, changed, found):
     run = agents.load_agent(saved_run)
     other = run._replace(config=replace(run.config, **changed))
     with pytest.raises(ValueError, match=f"{found}; it needs one game and one network"):
@@ -83,7 +83,7 @@ STUDY = {"flags": "--env hex", "groups": {"learned": "", "rules": "--model rules
 
 @pytest.fixture
 def redo(tmp_path, monkeypatch):
-    """Calls the command on a study; runs score what `redo.finals` says by seed, and `redo.trained` has their flags."""
+    """Calls the command on a study; a run scores `redo.finals[seed]`, and `redo.trained` lists the runs' flags."""
     monkeypatch.setattr(reproduce, "RESULTS", tmp_path / "results")
     (tmp_path / "results" / "small").mkdir(parents=True)
     (tmp_path / "results" / "small" / "study.json").write_text(json.dumps(STUDY))
@@ -119,7 +119,7 @@ def test_a_result_is_recorded_verified_and_compared_with_new_runs(redo, tmp_path
     assert "table.txt is not what scores.csv gives" in capsys.readouterr().out
 
 
-def test_a_part_of_a_result_is_recorded_in_place_of_the_same_runs(redo, tmp_path):
+def test_recording_part_of_a_result_replaces_only_those_runs(redo, tmp_path):
     redo("runs", "--record")
     redo.finals.update({0: 0.8})
     assert redo("again", "--record", "--groups", "rules", "--seeds", "1") == 0 == redo("again", "--verify")

@@ -108,7 +108,7 @@ AsksInPython = broken("AsksInPython", after=lambda _, stones, action: stones - 2
 NoTruncated = broken("NoTruncated", object, init=lambda _, key: {"current_player": 0}, step=lambda _, state, *of: state)
 
 
-# A mistake, and words of the sentence that names it.
+# A mistake, and words of the finding that names it.
 PGX_LIKE = {
     WithoutMovesAtTwo: "no action is legal",
     IgnoresTooMany: "was legal after . moves but changed nothing",
@@ -126,7 +126,7 @@ PGX_LIKE = {
 
 
 @pytest.mark.parametrize("rules", PGX_LIKE, ids=lambda rules: rules.__name__)
-def test_a_mistake_of_rules_in_pgxs_form_is_one_sentence(rules):
+def test_a_mistake_of_rules_in_pgxs_form_is_found_and_named_once(rules):
     (sentence,) = muzero_jax.check(rules())
     assert re.search(PGX_LIKE[rules], sentence) and "\n" not in sentence, sentence
 
@@ -136,7 +136,7 @@ def test_nothing_is_found_in_a_game_without_a_mistake(game):
     assert muzero_jax.check(game) == []
 
 
-def test_what_is_odd_but_may_be_the_rules_is_a_doubt():
+def test_an_odd_rule_that_may_be_intended_is_reported_as_a_doubt():
     (sentence,) = muzero_jax.check(RewardsTheOther())
     assert sentence.startswith("doubt: ") and "whoever made the last move lost" in sentence
 
@@ -195,7 +195,7 @@ def test_a_mistake_in_listed_chance_is_named(words):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["2048", "backgammon"])
-def test_2048_and_backgammon_list_their_chance_well(name):
+def test_check_accepts_the_listed_chance_of_2048_and_backgammon(name):
     assert promises.chance(make_environment(name)) == []
 
 
@@ -203,7 +203,7 @@ def test_2048_and_backgammon_list_their_chance_well(name):
 
 
 def test_symmetries_that_do_not_commute_with_moves_are_named():
-    """A quarter turn to the left moves the board, one to the right the actions."""
+    """Quarter turns move the board one way and the actions the other."""
     environment = make_environment("tic_tac_toe")
     symmetries = environment.board.symmetries
     swapped = symmetries._replace(action_permutation=symmetries.action_permutation[np.array([0, 3, 2, 1, 4, 5, 6, 7])])
@@ -227,7 +227,7 @@ def twins(shape, num_actions):
         ({"notation": twins}, "the notation writes action 0 as 'left' and reads that as action 1"),
     ],
 )
-def test_what_cannot_be_drawn_or_written_is_named(fields, says):
+def test_a_view_or_notation_that_fails_is_named(fields, says):
     game = drop.DROP._replace(**fields)
     found = promises.view(environment_of(game)._replace(game=game))
     assert found == [] if says is None else len(found) == 1 and found[0].startswith(says)

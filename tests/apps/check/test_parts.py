@@ -41,14 +41,14 @@ def test_nothing_is_found_in_our_own_network():
     assert muzero_jax.check(MODEL, BOARD) == []
 
 
-# --- what shapes tell -------------------------------------------------------------------------------------------------
+# --- found by shapes --------------------------------------------------------------------------------------------------
 
 
 def one_size(output, *_):
     return output._replace(policy_logits=output.policy_logits[:3] + jnp.zeros((3, 1)))
 
 
-# A model, and words of the sentence that names its mistake.
+# A model, and words of the finding that names its mistake.
 BREACHES = [
     (with_root(lambda out, *_: out._replace(policy_logits=out.policy_logits[:, 1:])), "policy_logits .* is .*3, 9"),
     (with_child(lambda out, *_: out._replace(reward_logits=out.reward_logits[:, 0])), "recurrent.*reward_logits"),
@@ -65,7 +65,7 @@ def test_a_breach_of_the_contract_is_named(model, words):
     assert re.search(words, the_one_finding(model))
 
 
-# --- what running it tells --------------------------------------------------------------------------------------------
+# --- found by running it ----------------------------------------------------------------------------------------------
 
 RUNNING = [
     (
@@ -116,7 +116,7 @@ def test_a_stage_that_fails_or_returns_something_else_is_named(changes, sentence
     assert found.startswith(sentence)
 
 
-def test_illegal_moves_and_losses_that_run_past_the_end_or_are_no_numbers_are_named_at_once():
+def test_illegal_moves_and_losses_past_the_end_or_not_finite_are_all_named():
     usual = tiny_run.algorithm()
 
     def illegal(params, key, roots):

@@ -1,4 +1,4 @@
-"""What a user types and reads: flags; every mistake is one sentence that names what is wrong, with status 2."""
+"""What a user types and reads: flags; a mistake gives one error line that names it, and status 2."""
 
 import json
 import re
@@ -52,7 +52,7 @@ def run(capsys):
 
 @pytest.fixture
 def ended(monkeypatch):
-    """How the next runs end, which are not trained: called with a result, or an exception."""
+    """Replaces training: `ended(outcome)` lets the next runs return a result or raise an exception."""
 
     def end(outcome, saves=False):
         def trained(ready, *_):
@@ -82,7 +82,7 @@ def assert_one_sentence(outcome, part):
 
 @pytest.fixture
 def places(saved_run, tmp_path, monkeypatch):
-    """Words of the table below; commands run in an empty folder."""
+    """The words in capitals of `MISTAKES`; commands run in an empty folder."""
     (tmp_path / "games.txt").write_text("a1 a2 b1 b2 c1\n")
     told_runs.tell(tmp_path / "hex" / "seed0", [0.2, 0.4], final=0.5, config=settled(*HEX).config)
     (tmp_path / "here").mkdir()
@@ -139,22 +139,21 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("line", MISTAKES)
-def test_a_mistake_is_one_sentence(run, places, ended, line):
-    """Misspelt, out of range, in use, or not there; nothing begins, and nothing is made."""
+def test_a_mistake_gives_one_error_line_and_makes_nothing(run, places, ended, line):
     ended(AssertionError("too late"))
     command, *words = re.sub(r"\b[A-Z]{3,}\b", lambda word: str(places.get(word[0], word[0])), line).split()
     assert_one_sentence(run(command, *words), MISTAKES[line])
     assert list(Path.cwd().iterdir()) == [] and not places["NEW"].exists()
 
 
-def test_a_python_without_the_packages_is_told_how_to_install_them():
+def test_missing_packages_give_the_command_that_installs_them():
     command = [sys.executable, "-I", "-S", str(ROOT / "experiments" / "train.py"), "--help"]
     done = subprocess.run(command, capture_output=True, text=True, cwd="/")
     assert_one_sentence((done.returncode, done.stdout, done.stderr), "lacks jax")
     assert "[tune]" in entry.lacking("optuna")
 
 
-# --- the door ---------------------------------------------------------------------------------------------------------
+# --- the entry --------------------------------------------------------------------------------------------------------
 
 
 def test_the_devices_are_chosen_before_pgx_is_imported():
@@ -165,7 +164,7 @@ def test_the_devices_are_chosen_before_pgx_is_imported():
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
 
 
-def test_a_program_gives_a_command_its_own_parts(monkeypatch, capsys, saved_run):
+def test_a_programs_own_build_function_reaches_evaluate_and_play(monkeypatch, capsys, saved_run):
     def build(config):
         raise ValueError(f"my own {config.env}")
 
@@ -179,7 +178,7 @@ def test_a_program_gives_a_command_its_own_parts(monkeypatch, capsys, saved_run)
 # --- train ------------------------------------------------------------------------------------------------------------
 
 
-def test_help_shows_the_flags_that_people_ask_for_with_the_presets_own_defaults(run):
+def test_help_shows_the_common_flags_and_help_all_the_presets_defaults(run):
     status, output, _ = run("train", "--env", "connect_four", "--help")
     wanted = "--env --seeds --vary --self-play.exploration --evaluation.interval-minutes --lr --resume".split()
     assert status == 0 and [flag for flag in wanted if flag not in output] == []
@@ -194,7 +193,7 @@ def test_another_budget_replaces_the_presets_minutes():
         assert settled("--env", "tic_tac_toe", *given.split()).config.minutes == minutes
 
 
-def test_a_run_begins_with_four_lines(run, tmp_path, ended, monkeypatch):
+def test_a_run_begins_with_four_lines_and_then_says_how_to_resume_and_to_play(run, tmp_path, ended, monkeypatch):
     ended(STOPPED)
     monkeypatch.setattr(precision, "has_amx", lambda: False)
     status, output, _ = run("train", *TINY, "--run-dir", tmp_path / "run", "--minutes", 3)
@@ -217,13 +216,13 @@ def test_a_run_begins_with_four_lines(run, tmp_path, ended, monkeypatch):
 def test_a_run_that_is_stopped_names_the_command_that_resumes_what_is_saved(
     run, tmp_path, ended, outcome, saves, status
 ):
-    """One that the system stopped has succeeded."""
+    """If the system stopped it, the status is 0."""
     ended(outcome, saves)
     found, output, _ = run("train", *TINY, "--run-dir", tmp_path / "run")
     assert found == status and ("--resume" in output) == saves
 
 
-def test_resuming_takes_everything_from_the_saved_config_but_for_the_flags(saved_run, tmp_path, monkeypatch, capsys):
+def test_resuming_takes_everything_from_the_saved_config_except_the_flags(saved_run, tmp_path, monkeypatch, capsys):
     found = settled("--resume", "--run-dir", saved_run, "--minutes", 9, "--no-tensorboard")
     assert found.config == replace(tiny_run.CONFIG, minutes=9.0)
     assert found.session == Session(run_dir=str(saved_run), resume=True, tensorboard=False)
@@ -249,7 +248,7 @@ def test_a_match_as_json_is_one_object(run, saved_run):
 
 
 def test_a_match_with_another_program_is_a_match_whose_games_are_kept(run, saved_run, tmp_path):
-    """The scripted engine, beside our own agent; Ctrl-C and failures are tested where the match is."""
+    """Against the scripted engine; Ctrl-C and failures are tested in `test_engine_matches.py`."""
     engine, folder = engines.name("gtp"), tmp_path / "games"
     arguments = ["--run", saved_run, "--opponent", engine, "--sgf", folder]
     status, output, _ = run("evaluate", "match", *arguments, "--games", 4, "--num-simulations", 2, "--json")
@@ -277,11 +276,11 @@ def test_a_match_with_another_program_is_a_match_whose_games_are_kept(run, saved
         ("-h", {parser.HELP: True}),
     ],
 )
-def test_a_line_gives_fields_their_texts(line, given):
+def test_a_command_line_is_split_into_fields_and_their_texts(line, given):
     assert parser.split(line.split(), Config, Session) == given
 
 
-def test_what_is_typed_again_means_the_same():
+def test_flags_that_are_written_back_parse_to_the_same_fields():
     for field in fields_of(Config):
         text = {bool: False}.get(field.kind, ["1", "2"] if str(field.kind).startswith("tuple") else "text")
         assert parser.split(parser.typed_again({field.name: text}), Config) == {field.name: text}

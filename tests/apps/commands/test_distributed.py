@@ -42,7 +42,7 @@ def statuses(processes, seconds=120):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("devices", [1, 2])
-def test_two_processes_train_what_one_process_of_as_many_devices_does(devices, tmp_path):
+def test_two_processes_train_exactly_what_one_process_with_as_many_devices_trains(devices, tmp_path):
     pair = start(tmp_path / "two", *END, devices=devices)
     assert statuses(pair[1:]) == [0], said(tmp_path / "two", 0).read_text()
     assert pair[0].poll() is None, "it plays the final matches alone, however long they are"
@@ -57,14 +57,14 @@ def test_two_processes_train_what_one_process_of_as_many_devices_does(devices, t
 @pytest.mark.parametrize(
     "flags", ["--coordinator localhost:1", "--coordinator localhost --num-processes 1 --process-id 0"]
 )
-def test_a_process_that_cannot_find_the_others_is_refused(flags):
+def test_distributed_without_a_full_coordinator_address_is_refused(flags):
     with pytest.raises(ValueError, match="--coordinator HOST:PORT"):
         machine.choose("train", ["--distributed", *flags.split(), "--env", "tic_tac_toe"])
 
 
 @pytest.mark.slow
-def test_matches_wait_for_the_end_though_the_config_has_them_while_training(tmp_path):
-    """A version that process 0 kept alone would come between the saves of all."""
+def test_matches_are_played_only_at_the_end_even_if_the_config_has_them_before(tmp_path):
+    """A version that only process 0 saves would come between the checkpoints of all."""
     pair = start(tmp_path / "run", *EVALUATED, "--checkpoint-minutes", "0.01")
     assert statuses(pair) == [0, 0]
     assert not (tmp_path / "run" / "versions").exists() and "random" in said(tmp_path / "run", 0).read_text()
@@ -89,7 +89,7 @@ def test_when_one_is_killed_the_other_ends_and_both_go_on_as_if_nothing_had_happ
 
 
 @pytest.mark.slow
-def test_a_checkpoint_goes_on_with_any_number_of_devices(tmp_path):
+def test_a_checkpoint_resumes_on_any_number_of_devices(tmp_path):
     """Each device draws other numbers, so it is another run of the same kind: its losses are like the others'."""
     saved = tmp_path / "saved"
     assert statuses([begin(saved, *END, devices=4, said=tmp_path / "saved.txt")]) == [0]

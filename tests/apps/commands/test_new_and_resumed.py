@@ -40,7 +40,7 @@ def test_a_run_begins_with_the_settings_of_a_file_over_which_flags_win(tmp_path)
     assert (config.frames, config.minutes, config.max_iterations) == (99, None, None)
 
 
-def test_one_command_begins_a_run_and_later_goes_on_with_it(tmp_path):
+def test_resume_if_any_starts_a_run_or_resumes_it(tmp_path):
     arguments = ["--env", "tic_tac_toe", "--resume-if-any", "--run-dir", str(tmp_path / "run")]
     config, session, _ = settled(*arguments)
     assert not session.resume and config.env == "tic_tac_toe"
@@ -50,7 +50,7 @@ def test_one_command_begins_a_run_and_later_goes_on_with_it(tmp_path):
     assert session.resume and config.search == CONFIG.search
 
 
-def test_a_run_begins_with_what_init_from_names_and_overwrite_spares_it(began, tmp_path, capsys):
+def test_init_from_gives_the_network_and_overwrite_never_deletes_its_source(began, tmp_path, capsys):
     told_runs.tell(tmp_path / "run", [0.5])
     words = ["--env", "hex", "--board-size", "3", "--devices", "1", "--init-from", "run"]
     assert command(*words) == EXIT_INTERRUPTED
@@ -65,7 +65,7 @@ def test_a_run_begins_with_what_init_from_names_and_overwrite_spares_it(began, t
 @pytest.mark.parametrize(
     "env, model", [("minatar-breakout:hidden", "rules"), ("minatar-breakout:hidden", "learned"), ("hex", "rules")]
 )
-def test_a_run_says_that_the_rules_see_what_its_player_may_not(began, capsys, env, model):
+def test_a_run_says_if_the_ground_truth_model_sees_what_is_hidden_from_the_player(began, capsys, env, model):
     assert command("--env", env, "--model", model, "--devices", "1") == EXIT_INTERRUPTED
     said = any(line.startswith("hidden ") for line in capsys.readouterr().out.splitlines())
     assert said == (env.endswith(":hidden") and model == "rules")
@@ -81,7 +81,7 @@ def games(tmp_path):
     return path
 
 
-def test_a_runs_games_bring_their_game_and_sizes(began, saved_run, capsys):
+def test_offline_takes_the_game_and_the_sizes_from_the_source_run(began, saved_run, capsys):
     command("--offline", saved_run, *WINDOWS, "--updates", "10")
     ((config, run_dir),) = began
     found = config.env, config.offline, str(run_dir)
@@ -91,7 +91,7 @@ def test_a_runs_games_bring_their_game_and_sizes(began, saved_run, capsys):
     assert f"offline     from the games of {saved_run} alone" in capsys.readouterr().out
 
 
-def test_a_script_takes_the_same_way_in_as_the_command(began, games, saved_run, tmp_path):
+def test_a_script_and_the_command_begin_the_same_offline_run(began, games, saved_run, tmp_path):
     preset = replace(presets.preset("tic_tac_toe", None), minutes=None, updates=10)
     preset = replace(preset, targets=replace(preset.targets, unroll_steps=2, td_steps=4))
     preset = replace(preset, optimiser=replace(preset.optimiser, batch_size=8))

@@ -1,6 +1,6 @@
 """A game, a network or an algorithm of one's own, from the command line to the board: no edit anywhere else.
 
-A mistake in the file is one sentence, before anything is compiled or made.
+A mistake in the file gives one error message, before anything is compiled or made.
 """
 
 from pathlib import Path
@@ -34,7 +34,7 @@ def quietly():
 
 @pytest.fixture
 def begin(tmp_path, capsys, monkeypatch):
-    """Trains with a file of this text, but for the training: (exit status, stdout, stderr)."""
+    """Runs `train.py` with a file of this text, without training: (exit status, stdout, stderr)."""
     monkeypatch.setattr(start, "train", lambda *arguments: Result({}, interrupted=True))
 
     def call(flag, text, *flags):
@@ -64,7 +64,7 @@ def begin(tmp_path, capsys, monkeypatch):
         ("--algorithm", "def change(algorithm, config): return algorithm._replace(terms=[3])", [], "terms"),
     ],
 )
-def test_a_file_that_makes_no_sound_game_network_or_algorithm_is_one_sentence_and_leaves_no_folder(
+def test_a_faulty_game_network_or_algorithm_file_gives_one_error_and_leaves_no_folder(
     begin, tmp_path, flag, text, flags, says
 ):
     status, _, error = begin(flag, text, *flags)
@@ -72,7 +72,7 @@ def test_a_file_that_makes_no_sound_game_network_or_algorithm_is_one_sentence_an
     assert says in error and not (tmp_path / "run").exists()
 
 
-def test_what_is_odd_is_said_and_the_run_begins(begin):
+def test_an_odd_rule_is_reported_as_a_doubt_and_the_run_begins(begin):
     _, output, error = begin("--env", f"{FROM} RewardsTheOther as make")
     assert "doubt       whoever made the last move lost" in output and not error
 
@@ -85,18 +85,18 @@ def test_what_is_odd_is_said_and_the_run_begins(begin):
         ("from tests.reference.double_nim import GAME\ndef make(): return GAME", [], False),
     ],
 )
-def test_turns_that_alternated_are_said_to_be_taken_so_unless_they_are_learned(begin, text, flags, is_said):
+def test_a_run_says_that_it_assumes_alternating_turns_unless_it_predicts_the_discount(begin, text, flags, is_said):
     _, output, error = begin("--env", text, *flags)
     assert ("add --network.predict-discount" in output) == is_said and "doubt" not in output and not error
 
 
-def test_a_network_is_named_by_a_path_that_holds_in_every_folder(monkeypatch, tmp_path):
+def test_a_network_file_is_stored_by_its_absolute_path(monkeypatch, tmp_path):
     monkeypatch.chdir(NETWORK.parent)
     config = settled(*TINY, "--network", NETWORK.name, *OPTIONS).config
     assert (config.network.file, config.network.options) == (str(NETWORK), ("width=16", "depth=1"))
 
 
-# --- settings for a game of which nothing is known --------------------------------------------------------------------
+# --- settings for a game that has no preset ---------------------------------------------------------------------------
 
 BOARD = f"""
 import jax.numpy as jnp
@@ -118,7 +118,7 @@ class make(Heap):
         (f"{FROM} Endless as make", ("mlp", 1.0), (32, 0.95, ())),
     ],
 )
-def test_a_game_without_a_preset_has_settings_by_what_it_shows(tmp_path, text, network, targets):
+def test_a_game_without_a_preset_gets_settings_from_its_observations_and_lengths(tmp_path, text, network, targets):
     (tmp_path / "mine.py").write_text(text)
     config = validate(presets.preset(str(tmp_path / "mine.py"), None))
     assert (config.network.kind, config.optimiser.reconstruction_weight) == network

@@ -1,4 +1,4 @@
-"""What pages show can be typed, and their Python runs as it stands; a training is handed over, and not run."""
+"""What pages show can be typed, and their Python runs as it stands; only training is replaced."""
 
 import functools
 import importlib
@@ -108,7 +108,7 @@ def folder(load, monkeypatch, tmp_path):
 
 
 def heard_after(callbacks):
-    """A run's one evaluation, which its callbacks hear."""
+    """Gives the callbacks a run's one evaluation."""
     callbacks.write({"iteration": 1, "eval/random": 1.0})
     return Result({}, interrupted=False)
 

@@ -18,13 +18,12 @@ from tests.reference.programs import QUICKLY
 
 DEAR = "tic_tac_toe", "othello", "go_9x9", "backgammon"
 PRESETS = [pytest.param(env, marks=pytest.mark.slow) if env in DEAR else env for env in presets.GAMES]
-"""`.ci/run` trains Hex 5x5 as it is, and the slow tests a larger board."""
 KINDS = {"a small board": ("hex", 5), "a larger one": ("hex", 8), "a tower": ("animal_shogi", None)}
 
 
 @pytest.mark.parametrize("env", PRESETS)
 def test_a_preset_is_traced_at_its_full_size(env):
-    """Whatever its sizes contradict is found here, without a compilation; a chunk gives back what it was given."""
+    """Finds sizes that contradict, without compiling; a chunk returns the shapes that it takes."""
     config = replace(presets.preset(env, None), iterations_per_chunk=2)
     algorithm, mesh = algorithms.make(config), devices.make_mesh(1)
     first = make_init(algorithm, 0, mesh).eval_shape()
@@ -36,11 +35,11 @@ def test_a_preset_is_traced_at_its_full_size(env):
 
 
 ACCELERATORS = {"t4": ("small GPU", 9), "h100": ("large GPU", 11), "v5e": ("TPU", 9)}
-"""By the preview's names, with the board of Hex that each learns."""
+"""Target of the preview: (kind of device, board size of Hex)."""
 
 
 @pytest.mark.parametrize("name", ACCELERATORS)
-def test_hex_on_an_accelerator_says_what_it_chose_and_why(name, capsys):
+def test_hex_on_an_accelerator_prints_the_board_size_and_settings_for_its_kind(name, capsys):
     kind, board_size = ACCELERATORS[name]
     with devices.made_for(TARGETS[name]):
         assert devices.kind() == kind
@@ -52,7 +51,7 @@ def test_hex_on_an_accelerator_says_what_it_chose_and_why(name, capsys):
 
 @pytest.mark.parametrize("kind", presets.TIMES)
 @pytest.mark.parametrize(("env", "board_size"), KINDS.values(), ids=KINDS)
-def test_a_device_changes_sizes_and_search_alone_and_never_the_replay_ratio(env, board_size, kind):
+def test_a_device_changes_only_sizes_and_search_and_never_the_replay_ratio(env, board_size, kind):
     config = presets.preset(env, board_size)
     found, _ = presets.suited(config, kind)
     times = presets.TIMES[kind].get(config.network.kind, 1)

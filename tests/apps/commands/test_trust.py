@@ -72,7 +72,7 @@ def agent(tmp_path, config):
 
 
 def refusal(main, text, capsys, **places):
-    """The one sentence with which a command refuses; words of `text` stand for places."""
+    """The error message of a command that refuses; words of `text` stand for places."""
     for word, place in places.items():
         text = text.replace(word, str(place))
     assert report_errors(main, text.split()) == EXIT_ERROR

@@ -42,7 +42,7 @@ def folder_of(words):
 
 @pytest.fixture
 def started(monkeypatch):
-    """The commands that are started; each tells of scores at once."""
+    """The commands that are started; each leaves a run with scores at once."""
     commands = []
 
     def wait(arguments):
@@ -76,10 +76,10 @@ def test_each_value_is_a_run_with_a_folder_of_its_name_and_two_fields_vary_in_al
     assert [(flags["--search.num-simulations"], flags["--optimiser.learning-rate"]) for flags in given] == pairs
 
 
-# --- going on, and beginning again ------------------------------------------------------------------------------------
+# --- resuming, and beginning again ------------------------------------------------------------------------------------
 
 
-def test_resume_leaves_what_has_ended_goes_on_with_the_rest_and_begins_what_is_missing(started, tmp_path):
+def test_resume_skips_ended_runs_continues_the_rest_and_starts_the_missing(started, tmp_path):
     tell(tmp_path / "seed0", final=0.5)
     tell(tmp_path / "seed1", 1)
     command = [*TINY, "--seeds", "3", "--run-dir", str(tmp_path), "--resume"]
@@ -88,7 +88,7 @@ def test_resume_leaves_what_has_ended_goes_on_with_the_rest_and_begins_what_is_m
         (True, "seed1"),
         (False, "seed2"),
     ]
-    command[5], command[-1] = "16384", "--resume-if-any"  # a larger budget goes on with all that have ended
+    command[5], command[-1] = "16384", "--resume-if-any"  # a larger budget continues all ended runs
     assert train.main(command) == 0 and [words[-1] for words in started[2:]] == ["--resume-if-any"] * 3
 
 
@@ -108,7 +108,7 @@ def test_overwrite_deletes_no_run_while_a_process_trains_in_one(started, tmp_pat
 
 @pytest.fixture
 def trained(monkeypatch):
-    """The groups that are trained as one program: whether they go on, and the runs' names."""
+    """The groups that are trained as one program: whether they resume, and the runs' names."""
     groups = []
 
     def train_all(runs, session, mesh, say):
@@ -132,12 +132,12 @@ def trained(monkeypatch):
         ),
     ],
 )
-def test_seeds_and_numbers_are_one_program_and_what_changes_it_takes_several(trained, tmp_path, words, groups):
+def test_seeds_and_rates_share_one_program_and_other_network_widths_take_another(trained, tmp_path, words, groups):
     assert train.main([*TINY, *words, "--together", "--run-dir", str(tmp_path)]) == 0
     assert [names for _, names in trained] == groups
 
 
-def test_seeds_that_join_are_a_program_of_their_own_because_the_others_go_on_from_a_checkpoint(trained, tmp_path):
+def test_seeds_that_are_added_on_resume_are_a_program_of_their_own(trained, tmp_path):
     for seed in (0, 1):
         tell(tmp_path / f"seed{seed}", seed)
     assert train.main([*TINY, "--seeds", "3", "--together", "--resume", "--run-dir", str(tmp_path)]) == 0
@@ -151,7 +151,7 @@ def test_seeds_that_join_are_a_program_of_their_own_because_the_others_go_on_fro
     "number, status, says",
     [(signal.SIGINT, 130, ""), (signal.SIGTERM, 0, "no other begins\n")],  # a run that saved ends with 0 by SIGTERM
 )
-def test_a_signal_is_left_to_the_run_which_is_waited_for(tmp_path, number, status, says):
+def test_a_signal_stops_the_child_run_which_is_waited_for(tmp_path, number, status, says):
     """A real child that takes its time to end. Ctrl-C reaches both; SIGTERM is passed on, and no other run begins."""
     run = tmp_path / "train.py"
     run.write_text(
@@ -180,7 +180,7 @@ def test_a_run_imports_nothing_that_lies_in_the_current_folder(tmp_path, monkeyp
     assert child.wait(["--env", "none-such"]) == 2 and not (tmp_path / "mark").exists()
 
 
-def test_seeds_that_are_stopped_are_not_compared_and_say_how_to_go_on(monkeypatch, tmp_path, capsys):
+def test_seeds_that_are_stopped_are_not_compared_and_say_how_to_continue(monkeypatch, tmp_path, capsys):
     def wait(words):
         tell(tmp_path / "seed0")
         raise Stopped

@@ -58,7 +58,7 @@ def turn_of(engine, state):
             return played, mover_points(state)
 
 
-def test_a_position_is_told_from_the_movers_side_with_the_others_checkers_below_zero(start):
+def test_a_position_is_sent_from_the_movers_side_with_negative_opposing_checkers(start):
     assert mover_points(position((3, 1))) == OPENING and roll(position((3, 1))) == (3, 1)
     state = position((5, 5), {BAR: 2, THEIR_BAR: -1, OFF: 4, THEIR_OFF: -3, 23: 6, 0: 3, 10: -11})
     assert mover_points(state) == [2, 6, *[0] * 12, -11, *[0] * 9, 3, -1]
@@ -67,7 +67,7 @@ def test_a_position_is_told_from_the_movers_side_with_the_others_checkers_below_
     assert engine.process._last[-2].endswith(f"set board simple {' '.join(map(str, OPENING))} | set dice 3 1")
 
 
-def test_an_unknown_word_in_a_setting_is_heard_however_much_it_says_on_stderr(start):
+def test_an_unknown_word_in_a_setting_is_an_error_despite_a_flood_on_stderr(start):
     start(settings=("set evaluation chequerplay evaluation plies 2",))
     with pytest.raises(EngineError, match="rejected a setting with .Unknown keyword .sett"):
         start(settings=("chatter 20000", "sett plies 2"))
@@ -97,7 +97,7 @@ def board_with(**places):
         ({"bar": 2}, "", {"bar": 2}),
     ],
 )
-def test_a_turn_of_its_leads_to_a_board(before, turn, after):
+def test_a_gnubg_turn_leads_to_the_expected_board(before, turn, after):
     assert gnubg.after_turn(board_with(**before), turn) == board_with(**after)
 
 
@@ -120,14 +120,14 @@ def test_a_hint_has_turns_and_their_equities_best_first(start):
         ("6/off 5/4", (6, 1), {18: 1, 19: 1, OFF: 13, 0: -15}, {"6/off", "5/4"}),
     ],
 )
-def test_its_turn_is_played_one_die_at_a_time(start, turn, dice, checkers, expected):
+def test_a_gnubg_turn_is_played_one_die_at_a_time(start, turn, dice, checkers, expected):
     state = position(dice, checkers)
     played, board = turn_of(start(turn), state)
     assert set(played) == expected and board == gnubg.after_turn(mover_points(state), turn)
     assert len(played) == (4 if dice[0] == dice[1] else 2)
 
 
-def test_a_turn_that_our_rules_do_not_have_ends_the_match_and_one_that_an_opening_began_goes_on(start):
+def test_an_impossible_turn_is_an_error_and_a_turn_begun_by_the_opening_continues(start):
     with pytest.raises(EngineError, match="'13/5'"):
         start("13/5").choose([], 0, position((3, 1)))
     state = position((3, 1)).replace(_played_dice_num=jnp.int32(1))
@@ -138,7 +138,7 @@ def test_a_turn_that_our_rules_do_not_have_ends_the_match_and_one_that_an_openin
 
 
 def test_a_match_begins_with_the_dice_that_its_openings_ended_with():
-    """The same actions would meet other dice. The other player is to move."""
+    """Its actions, played again, would meet other dice. The other player is to move."""
     match = EngineMatch(environment(), *entrants(), num_games=4, opening_plies=2, conditions=Conditions())
     openings = match._openings(KEY)
     assert len(openings) == 2
@@ -156,7 +156,7 @@ def entrants():
 
 @pytest.mark.slow
 @pytest.mark.skipif(REAL is None, reason="gnubg is not installed (Debian: apt install gnubg)")
-def test_the_real_program_beats_random_play_in_points_and_nobody_moves_illegally():
+def test_the_real_program_beats_random_play_in_points_and_no_move_is_illegal():
     match = EngineMatch(environment(), *entrants(), num_games=4, opening_plies=2, conditions=Conditions())
     summary = match(None, None, KEY)
     assert summary["wins"] == 4 and summary["illegal_actions"] == 0

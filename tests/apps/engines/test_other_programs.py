@@ -1,4 +1,4 @@
-"""Other programs: their processes, their names, what each protocol tells them, and what is made of their answers."""
+"""Other programs: their processes, their names, what each protocol tells them, and how their answers are read."""
 
 import shlex
 import sys
@@ -54,7 +54,7 @@ def test_a_program_ends_by_quit_or_is_killed(start, monkeypatch, arguments, stat
     assert process._process.returncode == status
 
 
-def test_what_a_wrapper_started_ends_with_it():
+def test_a_program_that_a_wrapper_started_ends_with_the_wrapper():
     process = EngineProcess(["/bin/sh", "-c", "sleep 60 >&- 2>&- & echo $!; exit"], "wrapped", seconds=20.0)
     child = int(process.read())
     assert programs.is_alive(child)
@@ -84,7 +84,7 @@ def test_a_name_says_protocol_command_and_settings():
         ("animal_shogi", "gtp usi", "uci gnubg"),
     ],
 )
-def test_a_game_is_played_by_its_protocols_alone(game, protocols, others):
+def test_a_game_accepts_only_its_own_protocols(game, protocols, others):
     environment = environment_of(game if GAMES[game].protocol in (None, "gnubg") else "tic_tac_toe")
     environment = environment._replace(game=GAMES[game])  # the rules of chess and shogi take seconds to trace
     for protocol in protocols.split():
@@ -97,7 +97,7 @@ def test_a_game_is_played_by_its_protocols_alone(game, protocols, others):
 # --- GTP --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_gtp_engine_is_told_a_game_from_its_opening(start):
+def test_a_gtp_engine_gets_every_move_from_the_opening_on(start):
     engine = GtpEngine(start("gtp", "--banner", "Welcome!"), 7, 6, 7.5)  # a banner is no answer
     engine.greet(["level 3"])
     engine.new_game()
@@ -111,7 +111,7 @@ def test_a_gtp_engine_is_told_a_game_from_its_opening(start):
     assert engine.choose([], 0) == "a1" and engine.title == "Fake 1.0"
 
 
-def test_a_forced_pass_may_be_refused_and_nothing_else_that_it_knows(start):
+def test_an_engine_may_reject_a_forced_pass_and_nothing_else(start):
     engine = GtpEngine(start("gtp", "--refuses", "play w pass"), 3, 3)
     engine.new_game()
     assert engine.choose([*PLIES[:1], Ply(1, 9, "pass", is_forced_pass=True)], 0) == "a1"
@@ -137,7 +137,7 @@ MIRRORED = ["play w a3", "play b a1", "play w b2", "genmove b"]
         (None, MIRRORED, "a3"),
     ],
 )
-def test_a_program_is_told_a_swap_as_it_means_it(start, swaps, told, move):
+def test_a_swap_in_hex_is_sent_as_the_program_understands_it(start, swaps, told, move):
     engine = HexEngine(start("gtp", *(["--swaps", swaps] if swaps else [])), 3, 3)
     engine.greet([])
     engine.new_game()
@@ -149,7 +149,7 @@ def test_a_program_is_told_a_swap_as_it_means_it(start, swaps, told, move):
 # --- UCI and USI ------------------------------------------------------------------------------------------------------
 
 
-def test_a_uci_engine_is_told_the_whole_game_at_every_move(start):
+def test_a_uci_engine_gets_the_whole_game_at_every_move(start):
     engine = UciEngine(start("uci", "--moves", "a2a3 b2b3"), "uci", "gardner")
     engine.greet(["skill level = 3", "go nodes 10"])
     engine.new_game()
@@ -173,6 +173,6 @@ def test_a_uci_engine_is_told_the_whole_game_at_every_move(start):
 @pytest.mark.parametrize(
     "variant, settings, says", [(None, ["Skil=3"], "'Skil'.* Skill Level"), ("chess", [], "does not play chess")]
 )
-def test_an_option_that_it_has_not_is_refused(start, variant, settings, says):
+def test_an_option_or_variant_that_a_uci_engine_lacks_is_refused(start, variant, settings, says):
     with pytest.raises(EngineError, match=says):
         UciEngine(start("uci"), "uci", variant).greet(settings)

@@ -114,7 +114,7 @@ SESSIONS = {
 
 
 @pytest.mark.parametrize("name", SESSIONS)
-def test_a_session(name):
+def test_a_gtp_session_gives_the_listed_answers(name):
     game, text = SESSIONS[name]
     engine = session(*game.split())
     for exchange in " ".join(text.split()).split(";"):
@@ -123,7 +123,7 @@ def test_a_session(name):
         assert answer == expected if sign == "=" else answer.startswith(expected), (command, answer)
 
 
-def test_an_agent_of_every_board_follows_the_controllers():
+def test_boardsize_loads_an_agent_that_plays_on_every_board_for_that_size():
     asked = []
 
     def resize(size):
@@ -140,7 +140,7 @@ def test_an_agent_of_every_board_follows_the_controllers():
     assert asked == [20, 3] and len(engine.moves.columns) == 3 and len(engine.position.plies) == 2
 
 
-def test_what_hexgui_shows_of_the_agent():
+def test_hexgui_analyses_show_the_agents_policy_value_and_variation():
     """The move that it would play stands first and is coloured most."""
     engine = session("hex")
     talk(engine, "play b a1")
@@ -205,7 +205,7 @@ def best_move(engine, text):
     return move
 
 
-def test_it_introduces_itself_and_is_ready(engine):
+def test_uci_introduces_the_engine_with_its_options_and_is_ready(engine):
     answers = lines(engine, "uci")
     assert answers[0].startswith("id name") and answers[-1] == "uciok"
     assert "option name Simulations type spin default 4 min 1 max 16384" in answers
@@ -214,7 +214,7 @@ def test_it_introduces_itself_and_is_ready(engine):
     assert lines(engine, "please uci")[-1] == "uciok"
 
 
-def test_a_game_is_told_by_its_moves_and_answered_by_a_legal_one(engine):
+def test_a_uci_game_of_moves_is_answered_by_legal_moves(engine):
     moves = []
     for _ in range(6):
         moves.append(best_move(engine, "go"))
@@ -229,7 +229,7 @@ def test_a_position_from_fen_is_searched_for_the_side_to_move(engine):
 
 
 @pytest.mark.parametrize("words", ["position startpos moves e1e3", "position fen 5/5 w", "setoption name Hash value 1"])
-def test_what_cannot_be_done_is_said_and_changes_nothing(engine, words):
+def test_an_impossible_uci_request_gets_an_info_string_and_changes_nothing(engine, words):
     """Other nonsense is in `tests/fuzz`."""
     lines(engine, "position startpos moves a2a3")
     (answer,) = lines(engine, words)

@@ -1,4 +1,4 @@
-"""Matches with other programs: fair, counted as all others, and over in one sentence where a program fails.
+"""Matches with other programs: fair, counted as all others, and ended by one error message if a program fails.
 
 The scripted engine puts its stone on the first free cell, so that a player of ours can stand for it.
 """
@@ -55,7 +55,7 @@ def arbiter(name="tic_tac_toe"):
 
 
 class Script(Seat):
-    """A player that makes the moves of a list and then resigns, and notes what it was asked."""
+    """A player that makes the moves of a list and then resigns; it records its questions."""
 
     def __init__(self, *actions):
         self.actions, self.asked = list(actions), []
@@ -72,21 +72,21 @@ def begun(name="tic_tac_toe"):
 @pytest.mark.parametrize(
     "opening, first, second, lead, score, actions, illegal",
     [
-        ([0, 3, -1, 1], Script(2), Script(4), 1.0, "B+", [0, 3, 1, 4, 2], 0),  # nobody is asked before it was played
+        ([0, 3, -1, 1], Script(2), Script(4), 1.0, "B+", [0, 3, 1, 4, 2], 0),  # no player is asked during the opening
         ([], Script(), Script(), -1.0, "W+R", [], 0),
         ([], Script(0), Script(), 1.0, "B+R", [0], 0),
         ([], Script(0, 2, 3, 7, 8), Script(1, 4, 5, 6), 0.0, "0", [0, 1, 2, 4, 3, 5, 7, 6, 8], 0),
         ([], Script(0, 0), Script(99), 1.0, "B+R", [0, 1, 2], 2),  # the first legal actions are played instead
     ],
 )
-def test_outcomes_by_hand(opening, first, second, lead, score, actions, illegal):
+def test_a_games_result_moves_and_illegal_actions_by_hand(opening, first, second, lead, score, actions, illegal):
     played = arbiter().play(begun(), opening, [first, second], KEY)
     assert (played.lead, played.score, [ply.action for ply in played.plies]) == (lead, score, actions)
     assert [ply.colour for ply in played.plies] == [turn % 2 for turn in range(len(actions))]
     assert played.illegal_actions == illegal
 
 
-def test_a_pass_that_is_forced_is_asked_of_nobody():
+def test_a_forced_pass_is_played_without_asking_the_player():
     """A game of Othello in which black has no move after eight."""
     state, notation, white = begun("othello"), arbiter("othello").notation, Script()
     opening = [notation.read(state, text) for text in "f5 f6 d3 g5 h5 h4 f7 h6".split()]
@@ -94,7 +94,7 @@ def test_a_pass_that_is_forced_is_asked_of_nobody():
     assert played.plies[8:] == (Ply(0, 64, "pass", is_forced_pass=True),) and white.asked[0][1][-1] == "pass"
 
 
-def test_a_record_is_sgf_that_can_be_learned_from_with_the_points_komi_and_score_of_go(tmp_path):
+def test_a_game_is_recorded_as_sgf_that_a_run_can_learn_from(tmp_path):
     played = arbiter().play(begun(), [0], [Script(1, 2), Script(3, 4)], KEY)
     text = engine_games.record(arbiter(), played, ("me", "a\\b [1]"))
     assert "SZ[3]PB[me]PW[a\\\\b [1\\]]RE[B+]" in text and "GM[" not in text
@@ -176,21 +176,21 @@ def test_the_engine_may_be_either_player_or_both_and_resign_and_all_games_are_ke
         (["--refuses", "play"], "rejected 'play [bw] [a-c][1-3]' with 'I would rather not'"),
     ],
 )
-def test_an_engine_that_fails_ends_the_match_in_one_sentence(started, arguments, sentence):
+def test_an_engine_that_fails_ends_the_match_with_a_one_line_error(started, arguments, sentence):
     with pytest.raises(ValueError, match=f"^the engine gtp:.* .*{sentence}") as error:
         make(fake(*arguments), LAST, seconds=0.5)(None, None, KEY)
     assert "had ended" not in str(error.value) and "\n" not in str(error.value)
 
 
-def test_an_engine_that_fails_later_leaves_the_games_before_it(started, tmp_path):
-    """Two games of three moves each at most: it dies in the second or third."""
+def test_an_engine_that_fails_later_keeps_the_games_before_it(started, tmp_path):
+    """It makes at most four moves a game and dies at the seventh, so a game has ended before."""
     folder = tmp_path / "games"
     with pytest.raises(ValueError, match=rf"; [1-5] of 6 games had ended: .* lost, kept in {folder}$") as error:
         make(fake("--then", "die", "--at", 6), LAST, folder=folder)(None, None, KEY)
     assert len(read_games(folder)) == int(str(error.value).split("; ")[-1][0])
 
 
-def test_a_match_that_the_system_ends_says_how_it_stood_and_leaves_no_process(started):
+def test_sigterm_reports_the_score_so_far_and_leaves_no_process(started):
     said = []
     match = make(fake("--then", "hang", "--at", 6), LAST, num_tables=2, say=said.append)
     timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGTERM))
@@ -209,7 +209,7 @@ def test_a_match_that_the_system_ends_says_how_it_stood_and_leaves_no_process(st
 
 @pytest.mark.slow
 def test_our_own_engine_over_a_pipe_plays_as_inside_the_process(started):
-    """Hex 5x5 against the policy head: the same games, though a batch of positions may round as no single one does."""
+    """Hex 5x5 against the policy head: the same games, although batches round differently."""
     agent = load_agent(Path("agent:hex_5x5"), 16)
     command = shlex.join([sys.executable, f"{ROOT}/experiments/play.py"])
     name = f"gtp:{command} --agent hex_5x5 --num-simulations 16 --device cpu --engine"

@@ -24,7 +24,7 @@ MANY = pytest.param(1000, marks=pytest.mark.slow)
 
 
 def assert_consistent(environment, oracle, states):
-    """After every legal move the value is the reward, or what the oracle then says of the other player's position."""
+    """After every legal move the value is the reward, or minus the oracle's value for the other player."""
     ask = functools.cache(
         lambda shown: oracle.action_values(np.frombuffer(shown, bool).reshape(environment.observation_shape))
     )
@@ -75,7 +75,7 @@ def test_connect_four_agrees_with_trying_every_move(num_positions):
         assert oracle.action_values(exact_play.connect_four_observation(columns)) == expected, columns
 
 
-def test_every_position_of_hex_3x3_is_consistent_with_the_environment_from_the_opening_and_the_swap_on():
+def test_the_oracle_is_consistent_with_the_rules_in_every_position_of_hex_3x3():
     environment = make_environment("hex", board_size=3)
     states = positions.enumerate_all(environment).states
     assert states.legal_action_mask[:, -1].sum() == 9  # the swap is there: once after each first stone
@@ -103,7 +103,7 @@ def test_sampled_positions_are_consistent_with_the_environment(name, size, min_p
     ("choose", "moves_first", "is_beaten"),
     [(rules.perfect_action, True, False), (rules.first_legal_action, False, True)],
 )
-def test_counts_agree_with_a_recursion_in_plain_python(choose, moves_first, is_beaten):
+def test_exhaustive_play_counts_as_a_recursion_in_plain_python_does(choose, moves_first, is_beaten):
     player, table = rules.make_player("tic-tac-toe", choose)
     found = exhaustive.walk(make_environment("tic_tac_toe"), player, table, moves_first=moves_first)
     assert tuple(found) == rules.walk(choose, moves_first)
@@ -126,14 +126,14 @@ def test_nim_is_won_by_whoever_leaves_a_multiple_of_four():
 
 
 @pytest.mark.parametrize("size", openings.WINS)
-def test_the_tables_are_whole_and_look_the_same_after_a_half_turn(size):
+def test_the_opening_tables_have_the_known_wins_and_are_symmetric_under_a_half_turn(size):
     wins = openings.WINS[size]
     assert wins.shape == (size, size) and {3: 5, 4: 4, 5: 13, 6: 24, 7: 27}[size] == wins.sum()
     np.testing.assert_array_equal(wins, wins[::-1, ::-1])
 
 
 @pytest.mark.parametrize("size", [3, 4])
-def test_perfect_play_agrees_with_the_table(size):
+def test_the_hex_oracle_agrees_with_the_opening_table(size):
     """Our own solver: after a winning first move the other player, who cannot swap, loses."""
     environment = make_environment("hex", board_size=size)
     first_stones = openings.opening_positions(environment)
@@ -156,7 +156,7 @@ class Solver(Agent):
         return search
 
 
-def test_the_command_says_what_the_search_says_from_the_movers_side():
+def test_opening_values_are_search_values_from_the_movers_side():
     environment = make_environment("hex", board_size=3)
     agent = Solver(*tiny_run.agent()._replace(environment=environment, params=jnp.float32(0.5), name="the solver"))
     result = openings.examine(agent)

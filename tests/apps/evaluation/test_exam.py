@@ -21,7 +21,7 @@ from tests.games.test_backgammon import position
 from tests.reference import tiny_run
 
 
-def test_where_a_solver_reaches_the_figures_are_the_oracles(monkeypatch):
+def test_a_solved_games_figures_are_the_oracles(monkeypatch):
     examined, examine = [], oracle_evaluation.examine
     monkeypatch.setattr(oracle_evaluation, "examine", lambda *a, **b: examined.append(examine(*a, **b)) or examined[-1])
     agent = tiny_run.agent(params=tiny_run.make_init()().learner.params)
@@ -35,7 +35,7 @@ def test_where_a_solver_reaches_the_figures_are_the_oracles(monkeypatch):
 @pytest.mark.parametrize(
     ("env", "judges"), [("2048", ["returns"]), ("connect_four", ["exact"]), ("othello", ["matches"])]
 )
-def test_each_game_has_its_judge(env, judges, monkeypatch):
+def test_each_game_is_examined_by_its_best_judge(env, judges, monkeypatch):
     for name in ("returns", "exact_play", "openings", "matches"):
         one = Finding(name, "", 0.0, 0.0, 0.0, 0)
         found = {"returns": one, "matches": [one], "exact_play": [one] * (env == "connect_four")}.get(name, [])
@@ -60,7 +60,7 @@ def test_the_table_has_shares_as_per_cent_and_returns_as_numbers():
 
 @pytest.fixture(scope="module")
 def agent():
-    """It has no weights; who plays for it is said by each test."""
+    """It has no weights; each test says who plays for it."""
     return make_agent(backgammon())
 
 
@@ -73,7 +73,7 @@ def test_backgammon_is_judged_by_equity_where_gnu_backgammon_is_installed(agent,
     assert (lost.low, lost.high) == pytest.approx((0.1 - half_width, 0.1 + half_width), abs=1e-5)
 
 
-def test_a_turn_loses_what_the_best_has_more_and_forced_or_unknown_turns_are_left_out(agent, monkeypatch):
+def test_equity_lost_is_the_best_turns_minus_the_agents_without_forced_or_unknown_turns(agent, monkeypatch):
     """The agent plays the checker nearest to home, by the larger die: 6/3/2, and of double ones 6/5/4/3/2."""
     nearest = Player("nearest", lambda _, key, states: (states.legal_action_mask * jnp.arange(156)).argmax(1))
     turns = [position(dice) for dice in ((3, 1), (3, 1), (3, 1), (1, 1))]
@@ -84,7 +84,7 @@ def test_a_turn_loses_what_the_best_has_more_and_forced_or_unknown_turns_are_lef
     assert equity.losses(agent, judge, num_positions=4, seed=0) == pytest.approx([0.294, 0.0])
 
 
-def test_one_turn_of_each_game_is_drawn_that_has_just_begun_before_the_game_is_over(agent, monkeypatch):
+def test_equity_is_judged_at_the_start_of_one_turn_of_each_unfinished_game(agent, monkeypatch):
     plies = {"_played_dice_num": [0, 1, 0, 0, 1, 0], "terminated": [False] * 5 + [True], "_step_count": range(6)}
     states = jax.tree.map(lambda leaf: np.broadcast_to(leaf, (6, 64, *leaf.shape)), position((3, 1)))
     states = states.replace(**{name: np.repeat(np.array(leaf)[:, None], 64, axis=1) for name, leaf in plies.items()})

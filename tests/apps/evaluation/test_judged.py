@@ -22,7 +22,7 @@ from tests.reference.nim import make_nim, make_state
 
 # --- against exact play -----------------------------------------------------------------------------------------------
 
-# Won by action 0 alone; drawn by actions 0 and 1; lost whatever is done; won whatever is done.
+# Won only by action 0; drawn by actions 0 and 1; lost by every action; won by every action.
 SOLUTIONS = Solutions(
     np.array([1, 0, -1, 1], np.int8),
     np.array([[1, 0, -1], [0, 0, -1], [-1, -1, ILLEGAL], [1, 1, 1]], np.int8),
@@ -45,7 +45,7 @@ def test_sampled_positions_are_distinct_undecided_late_enough_and_the_same_for_t
 @pytest.mark.parametrize(
     "action, value, expected",
     [
-        # Thrown away in the first position, kept in the second: rates are over positions where a move can be a mistake.
+        # The first move loses a won position, the second is right: rates are over positions where a move can err.
         ([2, 1, 0, 2], [0.5, 0.0, -1.0, 1.0], {"optimal_move_rate": 1 / 2, "keeps_win_rate": 0, "loses_win_rate": 1}),
         ([2, 1, 0, 2], [0.5, 0.0, -1.0, 1.0], {"keeps_win_rate_own_play": 0, "keeps_win_rate_random_play": None}),
         ([2, 1, 0, 2], [0.5, 0.0, -1.0, 1.0], {"value_error": 0.5 / 4, "illegal_actions": 0}),
@@ -54,13 +54,13 @@ def test_sampled_positions_are_distinct_undecided_late_enough_and_the_same_for_t
         ([0, 0, 2, 0], None, {"illegal_actions": 1, "keeps_win_rate": 1, "keeps_win_rate_own_play": 1}),
     ],
 )
-def test_moves_are_judged_by_hand(action, value, expected):
+def test_a_players_moves_and_values_are_scored_as_by_hand(action, value, expected):
     result = oracle_evaluation.score_player("x", np.array(action), value and np.array(value), SOLVED)
     assert expected.items() <= result.items()
     assert (result["keeps_win_rate_random_play_ci95"], len(result["keeps_win_rate_ci95"])) == (None, 2)
 
 
-def test_a_random_move_keeps_the_value_in_its_share_of_the_moves():
+def test_a_random_move_is_right_as_often_as_the_share_of_right_moves():
     result = oracle_evaluation.score_random(SOLVED)
     assert result["optimal_move_rate"] == pytest.approx((1 / 3 + 2 / 3) / 2)
     assert result["keeps_win_rate"] == result["loses_win_rate"] == pytest.approx(1 / 3)
@@ -80,8 +80,8 @@ def test_evaluate_judges_the_policy_head_and_search_on_every_position(saved_run,
 
 
 @pytest.mark.slow
-def test_several_agents_are_judged_as_each_would_be_alone():
-    """In tic-tac-toe all positions are judged, as by `examine`; agents that differ in their seed share a program."""
+def test_several_agents_are_judged_as_each_is_separately():
+    """On all positions of tic-tac-toe, against `examine` of one agent."""
     params = tiny_run.agent().model.init(jax.random.key(0))
     other = jax.tree.map(lambda leaf: leaf + np.sin(np.arange(leaf.size)).reshape(leaf.shape), params)
     agents = [tiny_run.agent(params=weights) for weights in (params, other)]
@@ -146,8 +146,8 @@ def test_a_perfect_model_does_not_drift_and_finds_every_win(columns):
     assert (found["win_found_rate"], found["reward_error_decisive"]) == ([1, 1, None, None], [0, 0, None, None])
 
 
-def test_the_value_drifts_by_what_the_dynamics_forgets(columns):
-    """It takes no stone where one is taken: a stone a depth, a tenth of value each, and it misses the wins."""
+def test_the_value_drifts_by_0_1_a_depth_if_the_dynamics_forgets_a_stone(columns):
+    """The model takes one stone too few a move: its value is off by 0.1 a depth, and it misses the wins."""
     drift = columns(1)
     np.testing.assert_allclose(drift["value_drift"], [0, 0.1, 0.2, 0.3], atol=1e-6)
     assert (drift["win_found_rate"], drift["reward_error_decisive"]) == ([0, 0, None, None], [1, 1, None, None])
@@ -198,7 +198,7 @@ def test_random_play_of_2048_earns_about_a_thousand_points_with_students_interva
     assert shown["reached 128"][1] == "50.0%" and shown["reached 2048"] == ["0.0%", "50.0%"]
 
 
-def test_milestones_are_the_share_that_came_so_far_or_further():
+def test_a_milestone_is_the_share_of_games_that_reached_it():
     assert returns.shares(np.array([64, 128, 128, 512])) == {"64": 1.0, "128": 0.75, "512": 0.25}
 
 

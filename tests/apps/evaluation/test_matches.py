@@ -38,7 +38,7 @@ def random_against_random():
 
 @pytest.fixture(scope="module")
 def fixed_nim_match():
-    """Nim from 9 stones without an opening: everyone always takes params + 1 stones."""
+    """Nim from 9 stones without an opening: a player always takes params + 1 stones."""
     return jit_match(NIM, FIXED, FIXED, 4, 0)
 
 
@@ -75,7 +75,7 @@ def test_a_match_played_move_by_move_is_the_match_played_at_once(random_against_
         ((7, 0), (1, -1), (9, 9), (5, 4)),  # A's action is out of range, and played as 1
     ],
 )
-def test_nim_by_hand(fixed_nim_match, taken, points, length, illegal):
+def test_points_lengths_and_illegal_actions_of_nim_by_hand(fixed_nim_match, taken, points, length, illegal):
     """Figures of A as first and as second; an illegal action is counted and replaced, not punished."""
     result = fixed_nim_match(*taken, jax.random.key(0))
     for field, (first, second) in zip(result[:3], (points, length, illegal), strict=True):
@@ -93,8 +93,8 @@ def test_an_opening_never_ends_a_game():
 
 
 @pytest.mark.parametrize("num_openings", [36, 80])
-def test_openings_without_replacement_differ_while_there_are_others(num_openings):
-    """Tic-tac-toe has 9 * 8 openings of two moves; the first moves are as many as they can be, on every device."""
+def test_openings_without_replacement_repeat_only_when_all_are_used(num_openings):
+    """Tic-tac-toe has 9 * 8 openings of two moves; devices share them, and first moves are equally frequent."""
     draw = jax.jit(
         lambda key, share: matches.draw_openings(TIC_TAC_TOE, key, num_openings, 2, replace=False, share=share)
     )
@@ -181,7 +181,7 @@ def nim_match():
     return match
 
 
-def test_the_summary_is_player_as_over_every_opening_from_both_sides_on_every_device(nim_match):
+def test_a_match_on_two_devices_plays_every_opening_from_both_sides(nim_match):
     """From 9 stones perfect play wins whenever it starts, and mostly if not."""
     reports = []
     summary = nim_match(BEST, None, jax.random.key(0), lambda *counts: reports.append(counts))
@@ -191,7 +191,7 @@ def test_the_summary_is_player_as_over_every_opening_from_both_sides_on_every_de
 
 
 def test_deterministic_players_play_every_opening_once_from_both_sides():
-    """Row 60 of the pitfalls. Hex 3x3 has 9 openings of one stone, which two devices share."""
+    """Hex 3x3 has 9 openings of one stone, which two devices share."""
     hex_3x3 = make_environment("hex", board_size=3)
     first = Player("first", lambda params, key, states: jnp.argmax(states.legal_action_mask, axis=-1))
     last = Player("last", lambda params, key, states: 9 - jnp.argmax(states.legal_action_mask[:, ::-1], axis=-1))

@@ -27,7 +27,7 @@ NIM = make_nim(8)
 
 @pytest.fixture(scope="module")
 def nim_mcts():
-    """Searches the nim positions with 1 to 8 stones, each for both players, with 1,000 simulations."""
+    """Rollout MCTS of nim with 1,000 simulations."""
     return jax.jit(partial(rollout_mcts.rollout_mcts, NIM, num_simulations=1000))
 
 
@@ -71,7 +71,7 @@ def test_a_rollouts_mean_value_is_the_expectation_over_uniform_play(nim_rollout)
     np.testing.assert_allclose(values.mean(), -1 / 3, atol=0.04)
 
 
-def test_a_rollout_is_worth_nothing_at_an_end_and_keeps_its_sign_where_the_same_player_moves_again(nim_rollout):
+def test_a_rollout_returns_0_at_an_end_and_keeps_its_sign_if_the_same_player_moves_again(nim_rollout):
     stones = np.arange(8192, dtype=np.int32) % 9
     np.testing.assert_array_equal(nim_rollout(stones, True) == 0, stones == 0)
     np.testing.assert_array_equal(nim_rollout(1 + stones % 8, False), 1)
@@ -92,7 +92,7 @@ def test_mcts_plays_perfect_nim_for_both_players(nim_mcts):
     assert (visits[~legal] == 0).all() and (visits[legal] >= 1).all()
 
 
-def test_where_the_same_player_makes_every_move_it_wins_and_a_finished_game_is_searched_without_harm(nim_mcts):
+def test_mcts_wins_if_it_makes_every_move_and_returns_zeros_for_a_finished_game(nim_mcts):
     np.testing.assert_allclose(nim_mcts(jax.random.key(0), nim_states(passes_turn=False)).value, 1.0, rtol=1e-6)
     over = nim_mcts(jax.random.key(0), nim_states(game_over=True))
     assert not over.policy.any() and not over.value.any()
@@ -134,7 +134,7 @@ def dice():
     return environment_from(pig.make(), "pig")
 
 
-def test_with_exact_values_at_its_leaves_it_finds_the_value_of_every_position_of_pig(dice):
+def test_expectimax_with_exact_leaf_values_gives_the_exact_values_of_pig(dice):
     exact = win_probability(pig.TARGET, pig.FACES)
     table = jax.device_put(np.float32(np.nan_to_num(2 * exact - 1)))
 
@@ -152,7 +152,7 @@ def test_with_exact_values_at_its_leaves_it_finds_the_value_of_every_position_of
     np.testing.assert_allclose(values, [2 * exact[place] - 1 for place in places], atol=1e-5)
 
 
-def test_outcomes_count_by_their_probabilities(dice):
+def test_expectimax_weights_outcomes_by_their_probabilities(dice):
     """A loaded die, after 2 points of this turn: the sum over its faces is written out."""
     shares = jnp.array([0.5, 0.3, 0.2])
     loaded = dice.chance._replace(probabilities=lambda state: shares)
@@ -170,7 +170,7 @@ def test_outcomes_count_by_their_probabilities(dice):
     assert float(ask(1, start)[pig.HOLD]) < -1e29, "nothing is there to hold"
 
 
-def test_the_pip_count_player_bears_off_and_takes_a_win():
+def test_the_pip_count_player_bears_off_its_last_checker_and_hits():
     player = expectimax.pip_count_player(make_environment("backgammon"))
     last = backgammon_position((6, 2), {23: 1, OFF: 14, 0: -15})
     hit = backgammon_position((1, 2), {0: 2, 10: 13, 2: -1, 5: -14})  # 24/22 hits, which costs the other 3 pips
@@ -180,7 +180,7 @@ def test_the_pip_count_player_bears_off_and_takes_a_win():
     assert float(backgammon.pip_lead(last)) == pytest.approx((15 - 1) / 1000)
 
 
-def test_rollout_mcts_throws_dice(dice):
+def test_rollout_mcts_searches_a_game_with_dice(dice):
     search = jax.jit(functools.partial(rollout_mcts.rollout_mcts, dice, num_simulations=8))
     found = search(jax.random.key(1), jax.vmap(dice.init)(jax.random.split(jax.random.key(0), 4)))
     assert (found.action == pig.ROLL).all() and np.isfinite(found.value).all()

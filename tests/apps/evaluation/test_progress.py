@@ -1,4 +1,4 @@
-"""What a run is measured by while it trains, and Elo: ratings are the textbook's, and intervals hold true."""
+"""Elo ratings and their intervals, and how a run evaluates its versions during training."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -31,7 +31,7 @@ def test_known_strengths_are_recovered_from_their_expected_results():
 
 
 def random_tournament(rng):
-    """(strengths relative to the first player's, wins): everybody meets the first, and most of the others."""
+    """(strengths relative to the first player's, wins): all players meet the first, and most of the others."""
     num_players = int(rng.integers(2, 9))
     strengths = rng.normal(0, rng.choice([100, 250, 400]), num_players)
     expected, wins = expected_score(strengths), np.zeros((num_players, num_players))
@@ -45,7 +45,7 @@ def random_tournament(rng):
     return strengths - strengths[0], wins
 
 
-def test_intervals_hold_the_true_strengths_as_often_as_they_say():
+def test_95_percent_intervals_cover_the_true_strengths_that_often():
     """Every player's, of 200 random tournaments; much more often would mean that they are too wide."""
     rng, is_held = np.random.default_rng(1), []
     for _ in range(200):
@@ -71,7 +71,7 @@ def test_the_anchor_only_shifts_the_ratings():
     np.testing.assert_allclose(first.high[2] - first.elo[2], last.high[0] - last.elo[0], atol=1e-6)
 
 
-def test_perfect_scores_have_finite_intervals_which_more_games_move_on():
+def test_perfect_scores_have_finite_intervals_that_rise_with_more_games():
     few, many = (elo.rate([[0, n, n], [0, 0, n], [0, 0, 0]], anchor=2) for n in (8, 80))
     assert np.isfinite(few).all() and few.elo[0] > few.elo[1] > 0 == few.elo[2]
     assert many.low[0] > few.low[0] and many.high[0] > few.high[0]
@@ -83,7 +83,7 @@ PARAMS = {"weights": jnp.ones(3)}
 
 
 class FakeArena(Arena):
-    """Notes what is compiled and what is played; every match is drawn."""
+    """Records what is compiled and what is played; every match is drawn."""
 
     has_matches = True
 
@@ -110,7 +110,7 @@ def versions(tmp_path):
 
 
 @pytest.mark.parametrize("final_games, size", [(16, 8), (20, 20)])
-def test_what_is_compiled_beforehand_is_what_evaluations_play(versions, final_games, size):
+def test_exactly_the_matches_of_evaluations_are_compiled_beforehand(versions, final_games, size):
     """Rollout MCTS with 1,000 simulations plays at the end only; final matches share programs if they can."""
     ours = versions(interval_minutes=1.0, games=8, final_games=final_games, mcts_simulations=(2, 1000))
     arena = ours._arena
@@ -124,7 +124,7 @@ def test_what_is_compiled_beforehand_is_what_evaluations_play(versions, final_ga
     assert arena.compiled == arena.played == quick | {(name, size) for name in ("random", "mcts:2", "mcts:1000")}
 
 
-def test_an_evaluation_judges_solved_first_stones_but_takes_them_for_no_opponent(versions):
+def test_opening_value_accuracy_is_recorded_and_counts_as_no_opponents_score(versions):
     """As if every first move of Hex 3x3 won, which is right for 5 of 9."""
     ours = versions()
     ours._judges = {metrics.OPENINGS: SimpleNamespace(values=lambda params: np.ones((3, 3)))}
@@ -134,7 +134,7 @@ def test_an_evaluation_judges_solved_first_stones_but_takes_them_for_no_opponent
     assert {"right": 5, "solved": 9}.items() <= summary["openings"].items() and final[metrics.OPENINGS] == 5 / 9
 
 
-def test_the_untrained_version_is_where_elo_begins(versions, tmp_path):
+def test_the_untrained_version_has_elo_0(versions, tmp_path):
     ours = versions()
     assert ours.begin(PARAMS) == ours.begin(PARAMS) == {"eval/elo": 0.0}  # also if it is resumed at once
     ours.measure(PARAMS, 10)

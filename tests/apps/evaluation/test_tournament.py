@@ -62,14 +62,14 @@ def test_a_name_says_who_plays_with_which_weights_and_budget(runs, weights):
 
 
 @pytest.mark.parametrize("text", ["", "rnadom", "mcts:0", "RUN@", "RUN:greedy@4", "agent:hex_4x4", f"mcts:{10**12}"])
-def test_an_unknown_name_and_one_that_asks_for_too_much_are_refused(saved_run, text):
+def test_an_unknown_player_or_too_large_a_budget_is_refused(saved_run, text):
     with pytest.raises(ValueError, match="no player|no agent|the budget of"):
         players.parse(text.replace("RUN", str(saved_run)), others="agent, ")
 
 
 @pytest.mark.parametrize("true_rules", [False, True])
 def test_an_agents_search_plays_legal_moves_without_noise(true_rules, weights):
-    """On an empty board, where noise would choose, eight keys find one move."""
+    """Eight keys give one move on an empty board, where noise would give several."""
     act = jax.jit(players.searching(HOST, 3, true_rules=true_rules).act)
     states = jax.vmap(HOST.environment.init)(jax.random.split(jax.random.key(0), 2))
     assert len({tuple(act(weights, jax.random.key(seed), states).tolist()) for seed in range(8)}) == 1
@@ -105,7 +105,7 @@ def test_an_agent_whose_network_fits_every_board_plays_on_another(tmp_path):
 
 @pytest.fixture
 def made(monkeypatch):
-    """What was compiled, of matches that `random` loses 1 : 3 and that all others draw."""
+    """The matches that were compiled; `random` loses 1 : 3, and the others are drawn."""
     made = []
 
     def fake_match(environment, a, b, mesh, *, num_games, opening_plies, conditions):
@@ -140,7 +140,7 @@ def test_every_pair_meets_once_and_equal_programs_are_compiled_once(runs, made):
     assert result["players"][0]["elo"] == pytest.approx(result["players"][1]["elo"]) and result["players"][0]["elo"] > 0
 
 
-def test_a_tournament_that_is_broken_off_says_how_it_stood(runs, made, monkeypatch):
+def test_an_interrupted_tournament_reports_its_standings(runs, made, monkeypatch):
     field, whole, said = tournament.enter((*runs, "random")), engine_matches.make_match, []
 
     def make_match(environment, a, b, *arguments, **options):
@@ -159,7 +159,7 @@ def match(a, b, score, games=4):
     return {"a": a, "b": b, "score": score, "games": games, "illegal_actions": 0}
 
 
-def test_the_table_is_in_the_order_of_strength_with_scores_of_the_row_and_is_drawn(tmp_path):
+def test_the_table_is_sorted_by_strength_shows_the_rows_scores_and_is_plotted(tmp_path):
     """x beats y 3 : 1 and z 4 : 0; y and z never met."""
     result = tournament.summarise(["z", "y", "x"], [match("x", "y", 0.75), match("z", "x", 0.0)], "z")
     _, *rows = tournament.format_table(result).splitlines()[:4]
@@ -169,7 +169,7 @@ def test_the_table_is_in_the_order_of_strength_with_scores_of_the_row_and_is_dra
     assert "<svg" in (tmp_path / "elo.svg").read_text()
 
 
-def test_all_that_a_player_met_count_alike_though_some_pairs_have_fewer_distinct_games():
+def test_every_opponent_counts_equally_even_with_fewer_distinct_games():
     """x has 1 of 2 against y and all 8 against z: 75%, with the variance of 4 / (1/2 + 1/8) games."""
     result = tournament.summarise(["x", "y", "z"], [match("x", "y", 0.5, 2), match("x", "z", 1.0, 8)], "x")
     first = result["players"][0]

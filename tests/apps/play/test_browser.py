@@ -164,7 +164,7 @@ def test_a_full_game_by_clicks_with_an_illegal_click_the_overlay_and_undo(page):
         assert page.text("status") == "X to move" and not page.moves()
 
 
-def test_a_game_by_keys_alone_with_a_swap(page):
+def test_a_game_with_a_swap_by_keys_only(page):
     with served("hex") as site:
         page.open(site)
         page.choose("you", "both sides")

@@ -75,7 +75,7 @@ def test_every_board_has_its_pieces_and_marks(name, moves, classes):
 # --- overlays ---------------------------------------------------------------------------------------------------------
 
 
-def test_shares_and_values_stand_on_their_cells_the_largest_strongest():
+def test_shares_and_values_are_written_on_their_cells():
     position = opening("tic_tac_toe")
     shares = overlay.of_shares([0.6, 0.3, 0.004] + 6 * [0.016], choice=1)
     svg = board(position, shares).above()
@@ -85,7 +85,7 @@ def test_shares_and_values_stand_on_their_cells_the_largest_strongest():
     assert (len(elements(values, "note good")), len(elements(values, "note bad"))) == (1, 1)
 
 
-def test_moves_without_a_cell_are_written_below_and_those_that_are_alike_once():
+def test_moves_without_a_cell_are_listed_below_and_equivalent_ones_once():
     policy = np.zeros(17)
     policy[5], policy[16] = 0.75, 0.25
     assert "swap-pieces 25%</text>" in board_picture.draw(played("hex", "b:a1"), notation("hex"), policy=policy).svg
@@ -134,7 +134,7 @@ def first_legal(position):
 
 
 def test_a_film_shows_a_game_move_by_move_to_its_end_over_one_ground():
-    """X wins in the seventh move of 0, 1, 2, ...; the last picture says so."""
+    """X wins with the seventh move of 0, 1, 2, ..., and the last picture says so."""
     svg = film.film(first_legal, opening("tic_tac_toe"), notation("tic_tac_toe")).svg
     frames = elements(svg, "moment")
     marks = [len([e for e in frame.iter() if "mark" in (e.get("class") or "").split()]) for frame in frames]
@@ -202,7 +202,7 @@ def test_the_line_of_values_ends_at_the_ply_that_is_shown_and_keeps_zero_in_sigh
 # --- search trees -----------------------------------------------------------------------------------------------------
 
 NUM_ACTIONS = 9
-# parent, action, visits of that edge, q, prior; node i + 1 is edge i. Below b2 (4), the model dreams that 4 is free.
+# parent, action, visits of that edge, q, prior; node i + 1 is edge i. Below b2 (4), the model believes that 4 is free.
 EDGES = [
     (0, 4, 6, 0.5, 0.3),
     (0, 0, 3, -0.25, 0.4),

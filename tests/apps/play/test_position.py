@@ -73,7 +73,7 @@ def test_any_game_of_hex_can_be_built_in_scan_order_also_when_it_is_won(seed):
     assert_same_view(built, game, game.colour_to_move)
 
 
-def test_the_other_side_passes_where_a_colour_moves_twice():
+def test_the_other_side_passes_if_a_colour_moves_twice():
     position = played("go_9x9", "b:C3 b:pass b:D3 b:pass b:E3 w:E4 w:D4")
     assert not position.is_over and position.colour_to_move == BLACK
     assert drawn(position).split("/")[5:7] == ["...OO....", "..XXX...."]
@@ -144,7 +144,7 @@ def test_a_side_may_resign_and_komi_decides_a_game_of_go():
 # --- asking an agent --------------------------------------------------------------------------------------------------
 
 
-def test_an_agent_is_asked_from_the_right_side_with_the_right_legality():
+def test_an_agent_is_asked_for_a_colour_with_that_colours_legal_actions():
     position, thinker = played("hex", "w:b2"), fake_thinker(favourite=SWAP)
     for colour in (BLACK, WHITE):
         analysis = thinker.analyse(position, colour)
@@ -158,7 +158,7 @@ def test_an_agent_is_asked_from_the_right_side_with_the_right_legality():
     assert fake_thinker(favourite=1).line(position, 4) == [1, 8, 7, 6] and drawn(position) == "X../.../..."
 
 
-def test_a_position_in_go_is_not_repeated():
+def test_the_agent_repeats_no_position_in_go():
     """White took a ko; pgx lets black take back after a pass and calls that lost, so the agent does something else."""
     position = played("go_9x9", "b:B2 w:C2 b:A1 w:D1 b:C1 w:B1 b:pass")
     assert drawn(position).endswith("/.XO....../XO.O.....")
@@ -181,7 +181,7 @@ def test_moves_are_drawn_at_a_temperature_and_the_same_with_the_same_seed():
     assert draws(0.05, 0).count(4) == 30
 
 
-def test_a_time_chooses_a_power_of_two_that_was_measured_to_fit():
+def test_a_time_limit_chooses_a_simulation_count_that_fits_it():
     position, thinker = opening("tic_tac_toe"), fake_thinker(most_simulations=100)
     thinker.prepare(position, 60.0)
     assert thinker.analyse(position, seconds=60.0).num_simulations == 64
@@ -202,7 +202,7 @@ def test_a_search_of_ones_own_plays_with_the_simulation_counts_that_it_has():
 
 
 @pytest.mark.parametrize("seconds, fastest", [((0.03, 0.01), 1), ((0.01, 0.03), 0)])
-def test_an_agent_plays_where_a_search_takes_least_and_the_line_says_why(monkeypatch, seconds, fastest):
+def test_an_agent_plays_on_the_device_with_the_fastest_search_and_says_the_times(monkeypatch, seconds, fastest):
     """Two CPU devices stand for an accelerator and the CPU beside it. A first search compiles: ten times as long."""
     now, searched, said = [0.0], [], []
     monkeypatch.setattr(placement, "time", SimpleNamespace(perf_counter=lambda: now[0]))

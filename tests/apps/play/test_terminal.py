@@ -38,7 +38,7 @@ def test_a_person_plays_a_game_through_a_pipe():
     assert "1*X*X*X" in text and text.count("*") == 3
 
 
-def test_either_side_is_asked_for_played_and_changed_and_a_swap_is_said():
+def test_a_person_chooses_and_changes_sides_and_a_swap_is_announced():
     assert played("green w quit", name="hex")[0].colour == WHITE and played("quit")[0].colour is None
     game, text = played("a1 undo", colour=WHITE)
     assert text.index("I play b2") < text.index("O to move") and [ply.action for ply in game.position.plies] == [4]
@@ -60,7 +60,7 @@ def test_hint_eval_moves_help_and_the_lettered_edges_of_hex():
     assert "\n".join([*board, "        b b b b", "black to move"]) in text
 
 
-def test_mistakes_are_said_and_the_game_goes_on():
+def test_a_mistake_gets_a_message_and_the_game_continues():
     game, text = played("a1 a1 z9 play undo undo new resign eval", colour=BLACK)
     assert "illegal move; help lists what I understand" in text and text.count("invalid coordinate; help") == 2
     assert "there is nothing to take back" in text
@@ -85,7 +85,7 @@ def test_a_person_plays_2048_by_keys_and_by_words_asks_and_watches():
     assert f"Game over: {game.position.total:g} points after {len(game.position.plies)} moves" in out.getvalue()
 
 
-def test_taking_back_throws_no_other_dice_and_a_new_game_does():
+def test_undo_keeps_the_dice_and_a_new_game_rolls_others():
     first = position = of_chance("backgammon")
     while first.colour_to_move == BLACK:
         first = first.play(first.legal_actions()[0])

@@ -33,7 +33,7 @@ def states_of_a_game(agent, *actions):
     return states
 
 
-def test_the_package_offers_what_it_lists_and_starts_no_jax():
+def test_the_package_has_what_it_lists_and_does_not_import_jax():
     code = "import sys, muzero_jax; assert 'jax' not in sys.modules and not hasattr(muzero_jax, 'nothing'), sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert set(muzero_jax.__all__) | {"__version__"} == set(dir(muzero_jax))
@@ -47,7 +47,7 @@ def test_a_run_is_loaded_by_text_or_path_or_version(untrained_run, agent):
     assert repr(agent) == f"<TrainedAgent {untrained_run}: Tic-tac-toe, iteration 0, 4 simulations>"
 
 
-def test_it_is_the_search_that_plays_elsewhere(untrained_run, agent):
+def test_analyse_uses_the_search_that_plays(untrained_run, agent):
     run = agents.load_agent(untrained_run)
     position = new_game(run.environment).play(4)
     elsewhere = thinking.make_thinker(run, num_simulations=4).analyse(position)
@@ -58,7 +58,7 @@ def test_it_is_the_search_that_plays_elsewhere(untrained_run, agent):
     assert (here.value, here.prior_value) == (elsewhere.value, elsewhere.prior_value)
 
 
-def test_many_states_are_searched_at_once_as_each_is_alone(agent):
+def test_searching_a_batch_of_states_gives_what_each_search_gives_separately(agent):
     states = states_of_a_game(agent, 4, 0, 8)
     batch = jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
     found, judged = agent.search(batch), agent.network(batch.observation)
@@ -88,7 +88,7 @@ def test_lines_begin_with_the_move_that_it_plays_and_can_be_played(agent):
             after = agent.environment.move(after, action).state
 
 
-def test_a_whole_game_is_played_with_states_alone(agent):
+def test_a_whole_game_is_played_with_only_states(agent):
     state, moves = agent.environment.init(jax.random.key(3)), 0  # a key that lets the other player begin
     while not state.terminated:
         analysis, legal = agent.analyse(state), np.asarray(state.legal_action_mask)
@@ -110,7 +110,7 @@ def test_a_whole_game_is_played_with_states_alone(agent):
         (lambda agent, state: muzero_jax.load("experiments"), "holds no run"),
     ],
 )
-def test_what_is_no_state_action_budget_or_run_is_refused(agent, ask, says):
+def test_an_invalid_state_budget_action_or_run_is_refused(agent, ask, says):
     with pytest.raises(ValueError, match=says):
         ask(agent, states_of_a_game(agent, 4)[-1])
 
@@ -127,7 +127,7 @@ def gambler():
     return TrainedAgent(agents.make_agent(config, algorithm, num_simulations=4, params=params))
 
 
-def test_an_agent_for_one_judges_states_and_its_environment_takes_the_key_that_chance_needs(gambler):
+def test_a_single_player_agent_plays_an_environment_whose_moves_need_a_key(gambler):
     state, reward, moves = gambler.environment.init(jax.random.key(0)), 0.0, 0
     analysis = gambler.analyse(state)
     assert analysis.policy.sum() == pytest.approx(1) and -1 <= analysis.value <= 1

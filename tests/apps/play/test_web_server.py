@@ -49,7 +49,7 @@ def error(answer, status=400):
 # --- the game ---------------------------------------------------------------------------------------------------------
 
 
-def test_moves_of_all_kinds_and_an_illegal_one_changes_nothing():
+def test_moves_and_swaps_are_played_and_an_illegal_move_changes_nothing():
     client = new()
     state = played(client, "a1")
     assert state["squares"][0] == ["X", ".", "."] and state["to_move"] == 1
@@ -112,7 +112,7 @@ def test_lines_values_and_picture_come_from_the_searchs_tree(monkeypatch):
 # --- who may ask, and how ---------------------------------------------------------------------------------------------
 
 
-def test_only_this_machines_own_name_is_answered():
+def test_only_requests_to_a_local_host_name_are_answered():
     client = new()
     for host in ("example.org", "127.0.0.1.example.org", "10.0.0.1:8000"):
         assert client.get("/api/state", headers={"host": host}).status_code == 400
@@ -139,14 +139,14 @@ def test_only_this_machines_own_name_is_answered():
         ("GET", "/tree.svg", {}, None, 400),  # before any search
     ],
 )
-def test_every_mistake_is_one_sentence_of_json_with_a_status_of_its_own(method, path, headers, body, status):
+def test_a_bad_request_gets_a_json_error_with_its_status(method, path, headers, body, status):
     """More of them are in `tests/fuzz`."""
     answer = new().request(method, path, headers=headers, content=body)
     assert len(error(answer, status)) > 5
     assert answer.headers["cache-control"] == "no-store" and answer.headers["x-content-type-options"] == "nosniff"
 
 
-def test_the_real_server_answers_what_is_no_http_with_400():
+def test_the_real_server_answers_malformed_http_with_400():
     with web_server.listen(0) as listener:
         server = web_server.make_server(shared_game("tic_tac_toe"))
         thread = threading.Thread(target=functools.partial(server.run, sockets=[listener]))
@@ -166,7 +166,7 @@ def test_the_real_server_answers_what_is_no_http_with_400():
             thread.join()
 
 
-def test_the_page_loads_nothing_from_anywhere_else():
+def test_the_page_loads_nothing_from_other_hosts():
     client = new()
     policy = client.get("/").headers["content-security-policy"]
     assert policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'")
@@ -176,7 +176,7 @@ def test_the_page_loads_nothing_from_anywhere_else():
     assert "style=" not in client.get("/api/state").json()["svg"], "which the policy forbids"
 
 
-def test_the_server_listens_on_this_machine_alone_and_a_port_that_cannot_be_had_is_refused():
+def test_the_server_listens_only_on_localhost_and_a_port_in_use_is_an_error():
     with web_server.listen(0) as listener:
         host, port = listener.getsockname()
         assert host == "127.0.0.1"

@@ -38,7 +38,7 @@ def play(*games, keeps_state=False):
 
 
 def test_games_become_the_frames_that_one_writes_by_hand(monkeypatch):
-    """In two batches. The rules did not end the third, so it is cut off with its value open."""
+    """In two batches. The third game did not end by the rules: it is cut off, and its discount stays."""
     monkeypatch.setattr(stored_games, "BATCH", 2)
     frames = play(game(*FIRST_WINS), game(*SECOND_WINS), game(4, 0, 8))
     np.testing.assert_array_equal(frames.action, [*FIRST_WINS, *SECOND_WINS, 4, 0, 8])
@@ -50,7 +50,7 @@ def test_games_become_the_frames_that_one_writes_by_hand(monkeypatch):
     assert not frames.explored.any() and frames.in_full is None and frames.state is None
 
 
-def test_a_frame_holds_what_its_mover_saw_and_the_rules_state_where_it_is_kept():
+def test_a_frame_holds_what_its_mover_saw_and_the_rules_state_if_it_is_kept():
     frames, boards, state = play(game(*DRAW), keeps_state=True), [], environment().init(jax.random.key(0))
     board = tic_tac_toe.EMPTY
     for ply, action in enumerate(DRAW):
@@ -70,7 +70,7 @@ def test_a_value_is_the_discounted_return():
 
 def test_moves_are_read_in_the_games_notation_in_sgf_and_as_numbers():
     np.testing.assert_array_equal(play(game("a1", "A2", "1", "b2", "c1")).action, FIRST_WINS)
-    # Digits are the game's own notation where it writes moves in digits, and SGF may have one of its own.
+    # Digits are read in the game's notation if it writes digits; SGF may have a notation of its own.
     notation = Notation(lambda state, action: str(action + 1), lambda state, text: int(text) - 1, list("123"), [])
     notation = notation._replace(read_sgf=lambda text: "abcdefghi".index(text))
     counted = environment()._replace(game=Game("counted", "Cells from 1 to 9", notation=lambda *board: notation))
@@ -88,7 +88,7 @@ def drawn_init(key):
 
 
 @pytest.mark.parametrize("chance", [{"move": drawn_move}, {"init": drawn_init}])
-def test_a_game_with_chance_is_refused_as_its_dice_would_fall_anew(chance):
+def test_a_game_with_chance_is_refused_because_its_dice_would_roll_again(chance):
     with pytest.raises(ValueError, match="tic_tac_toe has chance"):
         stored_games.play(environment()._replace(**chance), [game(*FIRST_WINS)], keeps_state=False)
 
@@ -102,7 +102,7 @@ def test_a_game_with_chance_is_refused_as_its_dice_would_fall_anew(chance):
         (game("a1", size=4), "its board has size 4, not 3"),
     ],
 )
-def test_a_move_that_is_none_is_told_with_file_game_and_move(wrong, problem):
+def test_an_illegal_move_is_an_error_that_names_file_game_and_move(wrong, problem):
     with pytest.raises(ValueError, match=problem):
         play(game(*DRAW, name="games.txt, game 2"), wrong)
 
@@ -110,7 +110,7 @@ def test_a_move_that_is_none_is_told_with_file_game_and_move(wrong, problem):
 # --- the buffer -------------------------------------------------------------------------------------------------------
 
 
-def test_games_lie_one_after_another_and_then_once_more():
+def test_games_fill_the_buffer_one_after_another_and_repeat_to_its_end():
     frames = stored_games.play(environment(), [game(*FIRST_WINS), game(*SECOND_WINS)], keeps_state=False)
     buffer = stored_games.lay_out(frames, [5, 6], num_columns=1, replay_length=14)
     np.testing.assert_array_equal(buffer.transitions.action[:, 0], [*FIRST_WINS, *SECOND_WINS, *FIRST_WINS[:3]])

@@ -1,4 +1,4 @@
-"""What a run takes from elsewhere: stored games alone to learn from, and the weights that it begins with."""
+"""What a run takes from elsewhere: stored games as its only data, and the weights that it begins with."""
 
 import functools
 import json
@@ -80,7 +80,7 @@ def chunk(source):
     return SimpleNamespace(before=before, after=on_host(after), metrics=on_host(numbers))
 
 
-def test_a_chunk_plays_nothing_and_stores_nothing_but_fresh_targets(chunk):
+def test_an_offline_chunk_plays_no_games_and_changes_only_search_targets(chunk):
     assert_same(chunk.before.actor, chunk.after.actor)
     before, after = chunk.before.replay, chunk.after.replay
     found = {"search_policy", "search_value"}
@@ -93,7 +93,7 @@ def test_a_chunk_plays_nothing_and_stores_nothing_but_fresh_targets(chunk):
     assert not any(name.startswith("selfplay/") for name in chunk.metrics)
 
 
-def test_every_iteration_of_a_chunk_learns(chunk):
+def test_every_iteration_of_an_offline_chunk_learns(chunk):
     np.testing.assert_array_equal(chunk.metrics["train/updates"], [2, 2])
     assert int(chunk.after.iteration) == int(chunk.before.iteration) + 2
     before, after = (jax.tree.leaves(state.learner.params) for state in (chunk.before, chunk.after))
@@ -103,7 +103,7 @@ def test_every_iteration_of_a_chunk_learns(chunk):
 # --- what a run takes from its source ---------------------------------------------------------------------------------
 
 
-def test_a_runs_buffer_decides_the_sizes_and_the_discount(source, tmp_path):
+def test_a_source_run_gives_the_sizes_and_the_discount(source, tmp_path):
     other = replace(
         CONFIG, self_play=SelfPlayConfig(), replay=ReplayConfig(min_frames=9), network=NetworkConfig(width=32)
     )
@@ -132,7 +132,7 @@ def test_a_buffer_that_holds_no_window_is_refused(source):
         open_source(offline.begin(replace(config, offline=str(source))))(tiny_run.abstract_state().replay)
 
 
-def test_the_true_rules_search_again_only_where_the_buffer_has_their_states(source, games):
+def test_the_ground_truth_model_learns_from_a_run_without_states_and_from_games_with_them(source, games):
     open_source(offline_config(source, model="rules", replay=replace(CONFIG.replay, reanalyze_fraction=0.0)))
     config = offline.fit_to_source(offline_config(games, model="rules"), 2)
     abstract = program.make_init(algorithms.make(config), 0, tiny_run.mesh()).eval_shape().replay
@@ -155,7 +155,7 @@ def test_only_the_buffer_is_read_whatever_network_the_run_had(source):
     assert all(leaf.sharding == one for leaf in jax.tree.leaves(buffer))
 
 
-def test_games_lie_in_the_buffer_of_a_run_where_its_program_wants_them(games):
+def test_stored_games_form_a_buffer_of_the_programs_shapes_and_sharding(games):
     config = offline.fit_to_source(offline_config(games), 2)
     abstract = program.make_init(algorithms.make(config), 0, tiny_run.mesh()).eval_shape().replay
     buffer = open_source(config)(abstract)
@@ -195,7 +195,7 @@ def train(monkeypatch, tmp_path, source):
 
 
 @pytest.mark.slow
-def test_a_run_that_learns_offline_goes_on_without_its_source(train, tmp_path):
+def test_a_run_that_learns_offline_resumes_without_its_source(train, tmp_path):
     train("unbroken", 4)
     train("broken", 2)
     stored = frames_of(train.source).transitions
@@ -208,7 +208,7 @@ def test_a_run_that_learns_offline_goes_on_without_its_source(train, tmp_path):
     assert configs.load(tmp_path / "broken").offline == str(train.source)
 
 
-def test_records_and_summary_tell_of_learning_alone(train, tmp_path):
+def test_records_and_summary_hold_only_figures_of_learning(train, tmp_path):
     """A run that was cut off before its first checkpoint reads its source again."""
     (tmp_path / "run").mkdir()
     configs.save(offline_config(train.source), tmp_path / "run")
@@ -261,7 +261,7 @@ def test_a_run_a_version_and_an_agent_give_their_weights(first_run, name, number
     assert warm_start.network_of(source, preset) == replace(CONFIG.network, compute_dtype="bfloat16")
 
 
-def test_a_source_that_is_not_there_or_has_a_network_of_its_own_leaves_the_presets(tmp_path):
+def test_a_missing_source_or_one_with_its_own_network_file_keeps_the_presets_network(tmp_path):
     (tmp_path / "run").mkdir()
     configs.save(changed(file="net.py"), tmp_path / "run")
     preset = NetworkConfig(kind="tower")
@@ -283,7 +283,7 @@ def test_a_run_has_its_sources_weights_before_its_first_iteration_and_all_else_i
     assert configs.load(session.directory).init_from == str(first_run)
 
 
-def test_a_target_network_begins_as_a_copy_where_the_program_wants_it(first_run):
+def test_a_target_network_begins_as_a_copy_of_the_weights_in_its_own_memory(first_run):
     reanalyzes, target = ReplayConfig(replay_length=32, reanalyze_fraction=0.5), OptimiserConfig(target_period=10)
     config = replace(CONFIG, replay=reanalyzes, optimiser=replace(target, batch_size=8))
     init = program.make_init(algorithms.make(config), 0, tiny_run.mesh())
@@ -295,7 +295,7 @@ def test_a_target_network_begins_as_a_copy_where_the_program_wants_it(first_run)
     jax.jit(partial(jax.tree.map, jnp.negative), donate_argnums=0)(state.learner)  # no buffer is shared by both
 
 
-# --- going on ---------------------------------------------------------------------------------------------------------
+# --- resuming ---------------------------------------------------------------------------------------------------------
 
 
 def test_a_resumed_run_is_the_unbroken_one_and_never_reads_its_source(session, first_run, tmp_path):
@@ -332,7 +332,7 @@ def changed(**fields):
         (CONFIG, changed(squash=True), "its network.squash was False, not True; they fit"),
     ],
 )
-def test_weights_that_do_not_fit_are_one_sentence(tmp_path, made_with, config, says):
+def test_weights_that_do_not_fit_give_a_one_line_error(tmp_path, made_with, config, says):
     agent_file.save(tmp_path / "other.safetensors", made_with, weights(0, made_with), iteration=1)
     with pytest.raises(ValueError, match=f"weights of .*other.safetensors .*{says}") as e:
         open_weights(f"agent:{tmp_path}/other.safetensors", config)

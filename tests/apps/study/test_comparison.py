@@ -22,7 +22,7 @@ def runs(tmp_path):
     return first + second
 
 
-def test_runs_that_differ_in_their_seed_alone_are_a_group_called_as_their_folders_or_by_their_flags(runs, tmp_path):
+def test_runs_that_differ_only_in_seed_form_a_group_named_by_folder_or_flags(runs, tmp_path):
     assert list(comparison.group_names(runs).values()) == ["hex-5"] * 3 + ["rules"] * 2
     unclear = [tell(tmp_path / name / "seed0", [0.5], config=config) for name, config in (("r", HEX), ("s/r", RULES))]
     first, second = comparison.group_names(unclear).values()
@@ -75,11 +75,11 @@ def test_any_key_of_the_metrics_compares_runs(runs, tmp_path):
         ([0.5] * 4, [0.5] * 4, 1.0, 2 / 70),
     ],
 )
-def test_a_few_runs_show_little_by_the_permutation_test(one, other, p, least):
+def test_the_permutation_test_of_few_runs_has_a_smallest_p(one, other, p, least):
     assert comparison.difference(one, other) == pytest.approx((p, least))
 
 
-def test_each_group_is_compared_with_the_first_and_one_run_alone_is_not(runs):
+def test_each_group_is_compared_with_the_first_unless_it_has_one_run(runs):
     text = comparison.format_differences(comparison.read_runs(runs, ["mcts:1000"]))
     assert "rules against hex-5" in text and "2 against 3 runs cannot show less than 0.2" in text
     assert comparison.format_differences(comparison.read_runs(runs[2:4])) == ""

@@ -26,7 +26,7 @@ HEX = ["--env", "hex", "--board-size", "4", "--frames", "65536"]
 
 
 class Trained:
-    """What trains in `Objective.train`'s place: the score grows with the frames, up to `final(config)`."""
+    """Replaces `Objective.train`: the score grows with the frames, up to `final(config)`."""
 
     def __init__(self):
         self.runs: list[tuple[Config, Path]] = []
@@ -66,7 +66,7 @@ def test_every_range_holds_the_presets_own_value_and_its_ends_make_a_run(make):
     assert varied.keys().isdisjoint({"search.num_simulations", "network.width", "optimiser.updates_per_iteration"})
 
 
-def test_what_the_preset_has_turned_off_does_not_vary_and_ones_own_ranges_are_widened_to_the_bases():
+def test_disabled_parts_do_not_vary_and_a_users_ranges_include_the_base_value():
     off = replace(BASE, optimiser=replace(BASE.optimiser, reconstruction_weight=0.0))
     found = ["optimiser.reconstruction_weight" in tuning.space(base, {}) for base in (BASE, off)]
     assert found == [True, False]
@@ -91,7 +91,7 @@ def states_of(study):
     return [trial.state.name for trial in study.trials]
 
 
-def test_minutes_are_those_of_the_first_trial_and_its_frames_are_everybodys(trained, tmp_path):
+def test_the_first_trial_runs_for_minutes_and_the_others_for_as_many_frames(trained, tmp_path):
     _, study = studied(tmp_path, 3, replace(BASE, minutes=1.0, frames=None))
     assert [run_dir.name for _, run_dir in trained.runs] == ["base", "001", "002"]
     assert trained.runs[0][0].minutes == 1.0
@@ -121,8 +121,8 @@ def test_a_trial_that_diverges_is_pruned_and_any_other_failure_ends_the_study(tr
         studied(tmp_path, 3)
 
 
-def test_a_journal_changes_fields_that_vary_and_nothing_else(trained, tmp_path):
-    """A study may come from a stranger; a config that names a Python file runs it."""
+def test_a_study_file_can_change_only_the_fields_that_vary(trained, tmp_path):
+    """A study may come from a stranger, and a config that names a Python file would run it."""
     objective, study = studied(tmp_path, 1)
     study.enqueue_trial({"env": "strangers.py", "replay.end_weight": 7})
     study.optimize(lambda trial: trial.suggest_categorical("env", ["strangers.py"]) and 1.0, n_trials=1)
@@ -159,7 +159,7 @@ def test_a_study_finds_better_settings_and_compares_them_with_seeds_it_never_saw
     assert (config.optimiser.learning_rate, config.frames) == (rate, 65536)
 
 
-def test_ctrl_c_says_how_to_continue_and_the_same_command_does_as_the_same_study(trained, tmp_path, capsys):
+def test_ctrl_c_says_how_to_continue_and_the_same_command_continues_the_study(trained, tmp_path, capsys):
     trained.interrupt_at = 2
     assert tuned(tmp_path, "--trials", "3", "--seeds", "0") == EXIT_INTERRUPTED
     assert "stopped and saved; continue with: " in capsys.readouterr().out
@@ -189,7 +189,7 @@ TINY = (
 
 @pytest.mark.slow
 def test_two_real_workers_make_one_study(tmp_path):
-    """The second begins when the first trial has found how many frames its minutes hold."""
+    """They continue a study whose first trial has found how many frames its minutes hold."""
     line = [sys.executable, "experiments/tune.py", *TINY, "--study", str(tmp_path / "study")]
     ended = subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=300)
     assert ended.returncode == 0, ended.stderr
