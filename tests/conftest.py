@@ -55,7 +55,7 @@ def pytest_configure(config):
 
 
 def _put(cache, key, value):
-    """JAX's own, but a file is there whole or not at all: workers share the folder, which has no lock."""
+    """Like JAX's own, but files appear whole or not at all, because workers share the folder without a lock."""
     part = cache.path / f"{key}.{os.getpid()}"
     part.write_bytes(value)
     part.replace(cache.path / f"{key}-cache")

@@ -11,7 +11,7 @@ from tests.reference.pages import ROOT
 
 PACKAGE = ROOT / "muzero_jax"
 
-# Which rooms each room knows, exactly; a room is a folder, a module that lies beside the folders, or one of `apps`.
+# Exactly the rooms that each room imports; a room is a folder, a module beside the folders, or a folder in `apps`.
 KNOWS = {
     room: set(known.split())
     for room, _, known in (
@@ -54,7 +54,7 @@ OPTIONAL = {
     "ipywidgets",
 }  # in extras, or in a notebook; all else comes with the normal install
 
-# The host's side of the program: nobody else sees a config, whose fields reach the algorithm as keyword arguments.
+# The host's side of the program: the algorithm gets the fields of a config as keyword arguments.
 READS_CONFIG = {"agent", "algorithm", "presets", "run", "storage"}
 
 # Lines of each package: a ratchet. They may fall, and rise only in a commit that says what a user gets for it.
@@ -87,7 +87,7 @@ LINES = {
     "types": 291,
 }
 
-BANNED = {  # the glossary's "don't write", as far as a name alone tells
+BANNED = {  # other names of concepts in the glossary, and what to write
     "action_mask": "legal_action_mask",
     "atoms": "num_bins",
     "encoder": "representation",
@@ -166,26 +166,26 @@ def identifiers(tree):
                 yield getattr(node, field)
 
 
-def test_a_package_grows_only_with_a_reason():
-    """A new line of LINES in a commit that says what a user gets for it; lower it where a package got shorter."""
+def test_no_package_has_more_lines_than_its_limit():
+    """Raise a limit only in a commit that says what a user gets for it; lower it where a package got shorter."""
     counts = Counter()
     for path in PACKAGE.rglob("*.py"):
         counts[room_of(".".join(path.relative_to(PACKAGE).with_suffix("").parts))] += len(path.read_text().splitlines())
     assert {room: n for room, n in counts.items() if n > LINES[room]} == {}
 
 
-def test_every_promise_names_a_test_that_there_is():
+def test_every_promise_names_an_existing_test():
     promises = (ROOT / "docs/promises.md").read_text()
     held = re.findall(r"`(tests/\S+\.py)::(\w+)`", promises)
     assert len(held) == len(re.findall(r"^\| [A-Z`]", promises, flags=re.MULTILINE)) > 8
     assert [name for file, name in held if f"def {name}(" not in (ROOT / file).read_text()] == []
 
 
-def test_a_newcomer_sees_at_most_fourteen_packages():
+def test_the_package_has_at_most_fourteen_top_level_parts():
     assert len({room.split(".")[0] for room in KNOWS}) <= 14
 
 
-def test_the_core_knows_no_apps():
+def test_the_core_imports_no_apps():
     upwards = {room: {name for name in knows if name.startswith("apps.")} for room, knows in KNOWS.items()}
     core = {room: known for room, known in upwards.items() if known and not room.startswith("apps.")}
     assert core == {}
@@ -201,13 +201,13 @@ def test_the_import_table_has_no_cycle_and_names_only_its_own_modules():
     assert set(TopologicalSorter(KNOWS).static_order()) == set(KNOWS)
 
 
-def test_only_the_hosts_side_may_read_a_config():
+def test_outside_apps_only_the_host_packages_import_the_config():
     readers = {module for module, tree in TREES.items() if any(".config" in name for name in imports(tree))}
     assert {room_of(module) for module in readers if not module.startswith("apps.")} == READS_CONFIG
 
 
-def test_who_reads_a_config_without_asking_whether_its_code_may_run_is_known():
-    """`configs.load` and `agent_file.read` ask (`own.trust`); who looks at a config otherwise must not build it."""
+def test_every_caller_that_reads_a_config_without_the_trust_check_is_listed():
+    """`configs.load` and `agent_file.read` check it (`own.trust`); other readers must not build what a config names."""
     callers = {
         name: {module for module, path in PATHS.items() if f"{name}(" in path.read_text()}
         for name in ("configs.from_json", "configs.inspect", "agents.inspect")
@@ -220,10 +220,10 @@ def test_who_reads_a_config_without_asking_whether_its_code_may_run_is_known():
         "storage.run_directory",
         *commands,
     }
-    assert callers["agents.inspect"] == {"apps.sources.warm_start"}  # takes a built-in network's settings alone
+    assert callers["agents.inspect"] == {"apps.sources.warm_start"}  # takes only a built-in network's settings
 
 
-def test_every_room_knows_exactly_the_rooms_that_the_table_says():
+def test_every_room_imports_exactly_the_rooms_in_the_table():
     known = {room_of(module): set() for module in TREES}
     for module, tree in TREES.items():
         ours = {our_module(name) for name in imports(tree) if name.split(".")[0] == "muzero_jax"}
@@ -231,7 +231,7 @@ def test_every_room_knows_exactly_the_rooms_that_the_table_says():
     assert known == KNOWS
 
 
-def test_no_two_modules_import_each_other_in_a_circle():
+def test_module_imports_have_no_cycle():
     graph = {
         module: {our_module(name) for name in imports(tree) if name.split(".")[0] == "muzero_jax"}
         for module, tree in TREES.items()
@@ -239,12 +239,12 @@ def test_no_two_modules_import_each_other_in_a_circle():
     tuple(TopologicalSorter(graph).static_order())
 
 
-def test_a_body_fits_on_a_screen_and_closures_are_at_most_2_deep():
+def test_bodies_have_at_most_50_lines_and_closures_are_at_most_2_deep():
     found = [(module, function) for module, tree in TREES.items() for function in functions(tree)]
     assert [(module, f.name) for module, f in found if body_length(f) > 50 or depth_of_functions(f) > 2] == []
 
 
-def test_no_name_is_one_that_the_glossary_bans():
+def test_no_identifier_is_a_banned_name():
     paths = [*PATHS.values(), *(ROOT / "experiments").glob("*.py")]
     found = {path.stem: set(identifiers(ast.parse(path.read_text()))) & set(BANNED) for path in paths}
     assert {stem: {name: f"write {BANNED[name]}" for name in names} for stem, names in found.items() if names} == {}

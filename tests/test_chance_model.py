@@ -35,23 +35,23 @@ def made(config, environment=CHANCY):
         (config_of(), CHANCY, 32),
         (config_of(chance_codes=0), CHANCY, 0),  # plain MuZero
         (config_of(chance_codes=8), BOARD, 8),  # chance that the game does not list
-        (config_of("learned_outcomes"), CHANCY, 22),  # the last one: chance had no part
+        (config_of("learned_outcomes"), CHANCY, 22),  # the last code: chance had no part
         (config_of("learned_legality"), CHANCY, 0),
         (config_of("rules"), CHANCY, 0),
     ],
 )
-def test_codes_are_as_many_as_the_game_and_the_flags_say(config, environment, expected):
+def test_game_and_flags_decide_the_number_of_chance_codes(config, environment, expected):
     model = made(config, environment).model
     assert model.num_codes == expected
     assert (model.encode_chance is not None) == (config.model == "learned" and expected > 0)
 
 
-def test_outcomes_that_the_game_does_not_list_cannot_be_told():
+def test_known_outcomes_need_a_game_that_lists_them():
     with pytest.raises(ValueError, match="which board does not list; choose --model learned"):
         playing.chance_codes(config_of("learned_outcomes"), BOARD)
 
 
-def test_an_encoder_brings_all_frames_of_a_window_and_outcomes_bring_the_first():
+def test_an_encoder_reads_all_observations_of_a_window_and_known_outcomes_only_the_first():
     for model, length in (("learned", K + 1), ("learned_outcomes", 1)):
         config = config_of(model)
         config = replace(config, optimiser=replace(config.optimiser, reconstruction_weight=0.0))
@@ -62,7 +62,7 @@ def test_an_encoder_brings_all_frames_of_a_window_and_outcomes_bring_the_first()
 
 
 @pytest.mark.parametrize("model", ["learned", "learned_outcomes"])
-def test_a_batch_of_a_run_is_learned_from(model):
+def test_a_batch_has_known_outcomes_as_codes_and_its_loss_has_a_chance_term(model):
     config = config_of(model)
     algorithm = made(config)
     window = random_window(0, 4, config.window_length, BOARD.num_actions, BOARD.observation_shape)
@@ -76,7 +76,7 @@ def test_a_batch_of_a_run_is_learned_from(model):
     assert shapes[0].shape == () and "train/chance_loss" in shapes[1]
 
 
-def test_symmetries_that_do_not_say_what_becomes_of_outcomes_are_refused_where_these_are_told():
+def test_with_known_outcomes_symmetries_need_an_outcome_permutation():
     turned = Symmetries(*(jnp.concatenate([x, x]) for x in BOARD.board.symmetries[:3]))
     silent = CHANCY._replace(board=BOARD.board._replace(symmetries=turned))
     with pytest.raises(ValueError, match="add --replay.no-symmetries"):
@@ -87,13 +87,13 @@ def test_symmetries_that_do_not_say_what_becomes_of_outcomes_are_refused_where_t
         (config_of("learned_outcomes"), said, True),
         (config_of("learned"), said, False),  # an encoder's codes are no outcomes
         (config_of("learned"), silent, False),
-        (config_of("learned_outcomes"), CHANCY, False),  # the identity alone
+        (config_of("learned_outcomes"), CHANCY, False),  # only the identity
     ):
         found = learning.build_augment(config, environment).keywords["symmetries"]
         assert (found.outcome_permutation is not None) == is_turned
 
 
-def test_the_support_of_large_returns_is_that_of_the_config():
+def test_the_config_sets_the_support_of_large_returns():
     config = config_of(num_bins=255, support_range=1000.0, squash=True)
     model = made(config, BOARD).model
     assert model.bound == 1000.0

@@ -1,4 +1,4 @@
-"""Whether agents learn and devices help: minutes of training through the commands that a user types (all slow)."""
+"""Whether agents learn: minutes of training through the commands that a user types (all slow)."""
 
 import json
 import subprocess
@@ -47,7 +47,7 @@ def best_moves(run_dir, num_simulations):
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_after_four_minutes_the_agent_plays_tic_tac_toe_perfectly_wherever_it_stands(tmp_path, seed):
+def test_after_four_minutes_the_agent_plays_tic_tac_toe_perfectly_from_every_position(tmp_path, seed):
     train(tmp_path / "run", "tic_tac_toe", "--minutes", 4, "--seed", seed)
     result = evaluate(tmp_path / "run", "exhaustive")
     assert result["losses"] == 0, result
@@ -55,8 +55,8 @@ def test_after_four_minutes_the_agent_plays_tic_tac_toe_perfectly_wherever_it_st
 
 
 @pytest.mark.parametrize("seed", [0, 1])
-def test_after_two_minutes_nobody_can_beat_the_agent_at_hex_3x3_when_it_should_win(tmp_path, seed):
-    """The second player wins by strategy: with the swap, whatever the opening. The first may be beaten."""
+def test_after_two_minutes_the_agent_never_loses_hex_3x3_as_second_player(tmp_path, seed):
+    """With the swap rule the second player can win after every opening; as first player the agent may lose."""
     train(tmp_path / "run", "hex", "--board-size", 3, "--minutes", 2, "--seed", seed)
     result = evaluate(tmp_path / "run", "exhaustive")
     assert result["losses_as_second"] == 0, result
@@ -75,13 +75,13 @@ MEMBERS = {
 
 
 @pytest.mark.parametrize("flags", MEMBERS.values(), ids=MEMBERS)
-def test_every_member_learns_tic_tac_toe(tmp_path, flags):
-    """In a minute or two; random moves keep 42% of the wins, and a learner of the wrong thing not many more."""
+def test_every_variant_learns_tic_tac_toe(tmp_path, flags):
+    """Random moves are optimal in 40% of these positions, and an agent that learns the wrong thing is little better."""
     train(tmp_path / "run", "tic_tac_toe", "--updates", 2000, *flags)
     assert best_moves(tmp_path / "run", 16) > 0.9
 
 
-def test_a_model_learns_what_is_legal_and_whose_turn_is_next(tmp_path):
+def test_a_model_learns_to_predict_legal_moves_and_the_sign_of_the_discount(tmp_path):
     """One imagined move from positions of random games, among them moves that end the game."""
     flags = ["--model", "learned_legality", "--network.predict-discount"]
     train(tmp_path / "run", "tic_tac_toe", "--updates", 2000, *flags)
@@ -130,13 +130,13 @@ def score(run_dir):
     return evaluate(run_dir, "match", "--games", 256)["ci95"][0]
 
 
-def test_another_agent_learns_from_a_runs_games_alone(beginner, tmp_path):
+def test_an_agent_learns_offline_from_the_games_of_another_run(beginner, tmp_path):
     run("train", "--offline", beginner, "--run-dir", tmp_path / "run", "--updates", 600, "--network.width", 64)
     assert score(tmp_path / "run") > 0.8
 
 
-def test_an_agent_learns_from_random_games_more_than_they_show(tmp_path):
-    """Reanalyze searches each position again: no game here was played well, and none is added."""
+def test_an_agent_learns_offline_from_random_games_with_reanalyze(tmp_path):
+    """No game here was played well, and none is added: better targets come only from searching positions again."""
     (tmp_path / "games.txt").write_text(random_games(2000))
     train(tmp_path / "run", "tic_tac_toe", "--offline", tmp_path / "games.txt", "--updates", 600)
     assert score(tmp_path / "run") > 0.8
@@ -156,11 +156,11 @@ def random_games(count):
 
 @pytest.mark.parametrize("only_legal", [True, False])
 @pytest.mark.parametrize("policy", ["gumbel", "puct"])
-def test_trees_over_a_trained_network_are_mctxs(beginner, policy, only_legal):
+def test_root_visits_over_a_trained_network_equal_mctxs(beginner, policy, only_legal):
     """1,024 positions, 3 moves old; with all actions allowed the network is asked about moves that the game forbids.
 
-    A root counts as equal if all its actions were visited as often. Of these few were not, where two scores lie so near
-    each other that the last bit of a sum, which mctx takes in another order, decides.
+    A root counts as equal if all its visit counts are. A few differ, because mctx sums in another order and two scores
+    can be so close that the last bit of a sum decides.
     """
     agent = load_agent(beginner)
     environment = agent.environment

@@ -39,7 +39,7 @@ def algorithm():
     model = make_network("mlp", PROBES, width=16)
 
     def rollout(params, actor, key, *, environment, **bound):
-        """A reset starts the same game again; which that is lies in the state, so that one program serves all five."""
+        """A reset starts the same game again. The state holds which game, so that one program serves all five."""
         same_game = environment._replace(init=partial(probes.start, actor.env_state.game[0]))
         return self_play.rollout(params, actor, key, environment=same_game, length=4, **bound)
 
@@ -48,7 +48,7 @@ def algorithm():
 
 @pytest.fixture(scope="module")
 def learn(algorithm):
-    """Trains on one game: what the heads say of the four observations, and of the reward of each action there."""
+    """Trains on one game; returns the heads' outputs for the four observations and the reward of each action there."""
     mesh = devices.make_mesh(1)
     init = make_init(algorithm, CONFIG.seed, mesh)
     progress = np.zeros(CONFIG.iterations_per_chunk, np.float32)
@@ -79,7 +79,7 @@ def near(values, wanted):
     np.testing.assert_allclose(values, np.broadcast_to(wanted, np.shape(values)), atol=0.15)
 
 
-def test_a_constant_reward_is_the_value_and_the_reward(learn):
+def test_value_and_reward_learn_a_constant_reward(learn):
     learned = learn(probes.REWARD_1)
     near(learned.value[:2], 1)
     near(learned.reward[:2], 1)
@@ -91,7 +91,7 @@ def test_value_and_reward_follow_the_observation(learn):
     near(learned.reward[:2], [[-1, -1], [1, 1]])
 
 
-def test_what_the_opponent_will_win_is_lost_to_the_first_player(learn):
+def test_the_first_players_value_is_minus_1_if_the_opponent_wins_next(learn):
     learned = learn(probes.OPPONENT)
     near(learned.value, [-1, -1, 1, 1])
     near(learned.reward, [[0, 0], [0, 0], [1, 1], [1, 1]])

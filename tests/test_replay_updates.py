@@ -48,32 +48,32 @@ def run():
     return SimpleNamespace(rings=rings, learners=[state.learner for state in states], metrics=metrics, last=state)
 
 
-# --- what the ring keeps ----------------------------------------------------------------------------------------------
+# --- what the buffer keeps --------------------------------------------------------------------------------------------
 
 
-def test_priorities_and_ages_lie_over_the_devices_as_the_frames_do(run):
-    """Half of the games each, in the first state and after every chunk."""
+def test_priorities_and_search_ages_are_sharded_like_the_frames(run):
+    """Half of the games each, in the first state and after the last chunk."""
     wanted = program.make_init(algorithms.make(CONFIG), 0, tiny_run.mesh()).eval_shape().replay
     for ring in (wanted, run.last.replay):
         for leaf in (ring.priority, ring.transitions.search_age, ring.transitions.action):
             assert leaf.sharding.shard_shape((32, 8)) == (32, 4)
 
 
-def test_without_these_options_the_ring_keeps_nothing_of_them():
+def test_without_these_options_the_buffer_has_no_priorities_and_no_search_ages():
     ring = tiny_run.abstract_state().replay
     assert ring.priority is None and ring.transitions.search_age is None
 
 
-# --- while learning rests ---------------------------------------------------------------------------------------------
+# --- before learning starts -------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def played():
-    """The ring after a chunk without these options, from the same keys."""
+    """The buffer after a chunk without these options, from the same keys."""
     return on_host(tiny_run.program()(tiny_run.make_init()(), tiny_run.PROGRESS)[0].replay)
 
 
-def test_while_learning_rests_the_ring_holds_what_was_played_and_nothing_else(run, played):
+def test_before_learning_starts_the_buffer_holds_only_what_was_played(run, played):
     ring = run.rings[1]
     jax.tree.map(np.testing.assert_array_equal, ring.transitions._replace(search_age=None), played.transitions)
     np.testing.assert_array_equal(ring.priority, (np.arange(32)[:, None] < 8) * np.ones((1, 8)))
@@ -84,7 +84,7 @@ def test_while_learning_rests_the_ring_holds_what_was_played_and_nothing_else(ru
 # --- while it learns --------------------------------------------------------------------------------------------------
 
 
-def test_windows_that_were_drawn_have_priorities_of_their_own_and_no_frame_that_is_not_stored_has_one(run):
+def test_sampled_windows_get_their_own_priority_and_empty_slots_have_priority_0(run):
     ring = run.rings[3]
     assert (ring.priority[:24] >= priorities.FLOOR).all() and (ring.priority[24:] == 0).all()
     assert len(np.unique(ring.priority[:18])) > 10
@@ -99,8 +99,8 @@ def test_frames_too_new_to_start_a_window_have_the_highest_priority_of_both_devi
     assert len(np.unique(run.rings[3].priority[20:24])) == 1
 
 
-def test_half_of_each_batch_is_searched_again_and_written_back(run):
-    """What was played stays; some frames' targets differ from those after the chunk before, and are young."""
+def test_fresh_targets_are_written_back_to_some_frames_and_the_games_stay_as_played(run):
+    """Some frames' targets differ from those after the chunk before, and are at most 2 iterations old."""
     before, after = run.rings[2].transitions, run.rings[3].transitions
     for name in ("observation", "legal_action_mask", "action", "reward", "discount", "is_last", "explored"):
         np.testing.assert_array_equal(getattr(before, name)[:16], getattr(after, name)[:16])
@@ -111,7 +111,7 @@ def test_half_of_each_batch_is_searched_again_and_written_back(run):
     np.testing.assert_allclose(after.search_policy[:24].sum(-1), 1, rtol=1e-4)
 
 
-def test_the_metrics_say_how_stale_targets_are_and_what_weighs_how_much(run):
+def test_metrics_report_staleness_priorities_and_importance_weights(run):
     learned = {name: values[REST:] for name, values in run.metrics.items()}
     assert (learned["train/stale_iterations"] > 0).all() and (learned["train/stale_iterations"] < 6).all()
     stale = learned["train/stale_value"]  # at first the target network is the one that played
@@ -121,8 +121,8 @@ def test_the_metrics_say_how_stale_targets_are_and_what_weighs_how_much(run):
     assert weight[0] == 1 and (weight[1:] < 1).all() and (weight > 0).all()  # at first all priorities are 1
 
 
-def test_the_target_network_is_the_learners_of_the_last_third_update(run):
-    """Two updates an iteration, learning from the third on: 3 and 6 were copied, and 7 and 8 not yet."""
+def test_the_target_network_lags_behind_the_learner_and_moves(run):
+    """Two updates an iteration from the third on, a copy at every third update: 7 and 8 are not copied yet."""
     before, after = run.learners[2], run.learners[3]
     assert (before.num_updates, after.num_updates) == (4, 8)
     differs = [
@@ -139,7 +139,7 @@ def test_the_target_network_is_the_learners_of_the_last_third_update(run):
 # --- resuming ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_checkpoint_keeps_priorities_ages_and_the_target_network(run, tmp_path):
+def test_a_checkpoint_keeps_priorities_search_ages_and_the_target_network(run, tmp_path):
     with Checkpointer(tmp_path) as checkpoints:
         checkpoints.save(6, run.last)
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding), run.last)

@@ -1,4 +1,4 @@
-"""The program as a program: compiled once, nothing visits the host, the state is donated; and what an iteration does.
+"""The program: compiled once, without calls of the host, with a donated state; and what an iteration does.
 
 One run of three chunks is looked at from all sides; see `tests/reference/tiny_run.py`.
 """
@@ -55,8 +55,8 @@ def test_the_program_never_calls_the_host():
     assert {name for name in names if "callback" in name or name in ("infeed", "outfeed", "device_put_host")} == set()
 
 
-def test_an_update_is_traced_once_though_its_shapes_are_asked_for_too():
-    """Tracing took three times as long before: the branch that only plays, and parts of a batch, ask for shapes."""
+def test_an_update_is_traced_once_although_its_shapes_are_asked_for_too():
+    """The branch that only plays and the parts of a batch ask for shapes, which tripled the time of tracing."""
     shared, traced = tiny_run.algorithm(), []
 
     def update(learner, batch, *progress, **bound):
@@ -74,7 +74,7 @@ def test_the_whole_state_is_donated(run):
     assert all(all(leaves) for leaves in run.donated)
 
 
-def test_the_state_is_born_where_the_program_wants_it():
+def test_the_initial_state_has_the_shardings_of_the_program():
     """No leaf moves between devices before the first chunk."""
     state = tiny_run.make_init()()
     wanted = jax.tree.map(lambda x: x.sharding, tiny_run.abstract_state())
@@ -85,7 +85,7 @@ def test_the_state_is_born_where_the_program_wants_it():
 # --- what an iteration does -------------------------------------------------------------------------------------------
 
 
-def test_the_learner_is_not_touched_until_the_ring_holds_min_frames(run):
+def test_the_learner_does_not_change_until_the_buffer_holds_min_frames(run):
     assert_same(run.states[0].learner, run.states[1].learner)
     assert run.states[1].replay.num_stored == 8 < CONFIG.replay.min_frames
     before, after = (dict(state.learner.params) for state in run.states[1:3])
@@ -100,7 +100,7 @@ def test_the_replay_ratio_is_fixed(run):
     assert run.states[-1].learner.num_updates == updates.sum()
 
 
-def test_losses_are_finite_and_0_while_nothing_is_learned(run):
+def test_losses_are_finite_and_0_before_learning_starts(run):
     losses = {name: values for name, values in run.metrics.items() if name.startswith("train/")}
     assert {"train/loss", "train/value_loss", "train/reward_loss", "train/policy_loss"} <= set(losses)
     for values in losses.values():
@@ -109,15 +109,15 @@ def test_losses_are_finite_and_0_while_nothing_is_learned(run):
     assert (losses["train/loss"][FIRST_LEARNING:] > 0).all()
 
 
-def test_a_rollout_lies_in_the_ring_where_its_time_says(run):
-    """24 frames stored by three chunks of 8; those of the first two chunks are as they were then."""
+def test_each_rollout_is_stored_after_the_one_before(run):
+    """Three chunks store 8 frames each; the frames of the first two do not change later."""
     first, second, third = (state.replay.transitions for state in run.states[1:])
     jax.tree.map(lambda x, y: np.testing.assert_array_equal(x[:8], y[:8]), first, second)
     jax.tree.map(lambda x, y: np.testing.assert_array_equal(x[:16], y[:16]), second, third)
     assert third.observation.dtype == np.uint8 and third.observation[16:24].any() and not third.observation[24:].any()
 
 
-def test_policies_in_the_ring_are_legal_distributions(run):
+def test_stored_policies_are_distributions_over_legal_actions(run):
     kept = jax.tree.map(lambda x: jnp.asarray(x[:24]), run.states[-1].replay.transitions)
     stored = on_host(replay.unpack(kept, tiny_run.algorithm().environment.observation_shape))
     np.testing.assert_allclose(stored.search_policy.sum(-1), 1, rtol=1e-4)
@@ -149,18 +149,18 @@ def go_on(state, **changes):
     return on_host(tiny_run.program()(tiny_run.on_devices(state)._replace(**changes), tiny_run.PROGRESS)[0])
 
 
-def test_an_iteration_draws_the_same_numbers_whenever_it_is_run(run):
+def test_an_iteration_gives_the_same_result_when_it_is_repeated(run):
     """Its key is fold_in(seed, iteration): the second chunk again, from a copy of the state that it started from."""
     assert_same(go_on(run.states[1]), run.states[2])
 
 
-def test_another_iteration_draws_other_numbers(run):
+def test_another_iteration_number_gives_other_games(run):
     iteration = jax.device_put(jnp.int32(100), tiny_run.abstract_state().iteration.sharding)
     other = go_on(run.states[1], iteration=iteration)
     assert (other.replay.transitions.action[8:16] != run.states[2].replay.transitions.action[8:16]).any()
 
 
-def test_another_seed_starts_from_other_parameters_and_games():
+def test_another_seed_gives_other_parameters_and_another_key():
     other = make_init(tiny_run.algorithm(), 1, tiny_run.mesh())()
     state = tiny_run.make_init()()
     params = (on_host(each.learner.params) for each in (other, state))

@@ -80,7 +80,7 @@ def anchors(file: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("package", (*CODE, "tests"))
-def test_a_page_that_code_names_exists(package):
+def test_pages_named_in_code_exist(package):
     texts = (pages.read(file) for file in (ROOT / package).rglob("*.py"))
     named = {page for text in texts for page in re.findall(r"(?<![\w/])docs/[\w/-]+\.md", text)}
     assert {page for page in named if not (ROOT / page).exists()} == set()

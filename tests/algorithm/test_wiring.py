@@ -1,4 +1,4 @@
-"""Wiring: each field of a config reaches the function that it is for, and games and networks of one's own fit in."""
+"""Wiring: fields of a config reach the functions that they are for, and games of the user's own fit in."""
 
 from dataclasses import replace
 from functools import partial
@@ -67,7 +67,7 @@ def window():
 
 @pytest.mark.parametrize("policy", ["gumbel", "puct"])
 def test_self_play_searches_with_noise_and_evaluation_and_play_without(params, policy):
-    """Rows 17 and 18 of the pitfalls: eight keys find one answer, or several."""
+    """Without noise eight keys give one answer, with noise several."""
     config = changed("search", policy=policy)
     roots = tiny_run.openings(4)
 
@@ -102,7 +102,7 @@ def test_reanalyze_searches_without_noise_and_as_large_a_share_as_the_config_say
 
 @pytest.mark.parametrize("end_weight, share", [(1, 0.25), (1000, 1.0)])
 def test_windows_with_an_end_are_sampled_as_often_as_the_config_says(end_weight, share):
-    """A full ring of games that end every 8 moves: of all windows a quarter see an end in their first 2 moves."""
+    """A full buffer of games that end every 8 moves: of all windows a quarter see an end in their first 2 moves."""
     config = changed("replay", end_weight=end_weight)
     config = replace(config, optimiser=replace(config.optimiser, batch_size=512))
     algorithm = algorithms.make(config)
@@ -179,8 +179,8 @@ def test_a_step_learns_from_the_window_that_was_sampled_searched_again_and_augme
     assert set(metrics) == {"train/stale_value", "train/priority", "train/loss"}
 
 
-def test_replacing_a_field_reaches_every_stage_that_reads_it():
-    """The promise of the one record: another search, choice, game or network is what the rollout and the step get."""
+def test_the_rollout_gets_replaced_fields_of_the_algorithm():
+    """Another search, choice of actions, game or network."""
     seen = {}
 
     def rollout(params, actor, key, **bound):
@@ -214,7 +214,7 @@ def test_each_loss_has_the_weight_of_its_own_name(params, window):
     np.testing.assert_allclose(total, sum(weights[name] * part for name, part in parts_of_it.items()), rtol=1e-5)
 
 
-def test_only_what_the_losses_ask_for_is_gathered():
+def test_only_the_observations_that_losses_and_reanalyze_need_are_gathered():
     def length(config):
         terms = algorithms.make(config).terms
         return learning.observation_length(config, tiny_run.algorithm().model, terms)
@@ -230,7 +230,7 @@ def test_only_what_the_losses_ask_for_is_gathered():
 
 
 def test_a_larger_budget_considers_more_root_actions(params):
-    """PITFALLS 15: 4 of 4 simulations in self-play become more with the budget, and never more than there are."""
+    """4 actions with 4 simulations, and all 9 with 64."""
     algorithm = tiny_run.algorithm()
     roots = tiny_run.openings(1)
     for budget, considered in ((4, 4), (64, 9)):
@@ -239,7 +239,7 @@ def test_a_larger_budget_considers_more_root_actions(params):
         assert (np.asarray(tree.visits[0, 0]) > 0).sum() == considered
 
 
-# --- a game of one's own ----------------------------------------------------------------------------------------------
+# --- a user's own game ------------------------------------------------------------------------------------------------
 
 
 def nim_of(size_when_again):
@@ -278,15 +278,15 @@ def gambled():
         patch.setattr(program, "train_iteration", chex.assert_max_traces(training.train_iteration, n=1))
         chunk = make_chunk(algorithm, mesh)
         state, _ = chunk(make_init(algorithm, 0, mesh)(), tiny_run.PROGRESS)
-        return chunk(state, tiny_run.PROGRESS)  # neither a second call nor a second iteration traces anew
+        return chunk(state, tiny_run.PROGRESS)  # neither a second call nor a second iteration traces again
 
 
-def test_a_game_for_one_trains(gambled):
+def test_a_single_player_game_trains(gambled):
     _, metrics = gambled
     assert np.isfinite(metrics["train/loss"]).all() and metrics["train/loss"][-1] > 0
 
 
-def test_chance_is_drawn_and_both_kinds_of_end_are_told_apart(gambled):
+def test_chance_is_random_and_both_kinds_of_end_are_told_apart(gambled):
     state, _ = gambled
     played = jax.tree.map(lambda x: x[: int(state.replay.num_stored)], on_host(state.replay.transitions))
     by_the_rules, by_time = played.is_last & (played.discount == 0), played.is_last & (played.discount != 0)
@@ -298,7 +298,7 @@ def test_chance_is_drawn_and_both_kinds_of_end_are_told_apart(gambled):
         assert np.diff(ends, prepend=-1).max() <= gamble.TIME_LIMIT
 
 
-def test_a_search_with_the_true_rules_draws_chance_anew_for_each_simulation():
+def test_the_ground_truth_model_samples_chance_again_in_each_simulation():
     """Some bets of each tree win and some lose."""
     config = changed("search", num_simulations=32, max_num_considered_actions=2)
     algorithm = algorithms.make(replace(config, model="rules"), gamble.GAMBLE)
@@ -311,8 +311,8 @@ def test_a_search_with_the_true_rules_draws_chance_anew_for_each_simulation():
     assert 0.4 < share.mean() < 0.6
 
 
-def test_a_game_for_one_is_trained_by_the_host_loop_without_matches(tmp_path, monkeypatch, gambled):
-    """`start.train` with one's own parts: nobody to meet, so nothing is evaluated, and the run ends well."""
+def test_the_host_loop_trains_a_single_player_game_without_matches(tmp_path, monkeypatch, gambled):
+    """`start.train` with the user's own parts. There is no opponent, so the summary has returns and no match."""
     state, metrics = gambled
     algorithm, params = algorithms.make(CONFIG, gamble.GAMBLE), state.learner.params
     chunk = Program(lambda state, progress: (state, metrics), str, lambda found: [found], lambda state, index: params)
@@ -330,7 +330,7 @@ def test_a_game_for_one_is_trained_by_the_host_loop_without_matches(tmp_path, mo
     assert {record.get(RANDOM_RETURN) for record in records} == {random} and records[0][RETURN] == played
 
 
-def test_symmetries_need_a_board_and_a_game_without_one_is_left_alone():
+def test_a_game_without_a_board_has_no_symmetries_and_refuses_a_tower():
     algorithm = algorithms.make(CONFIG, gamble.GAMBLE)
     batch = Batch(*[None] * len(Batch._fields))  # type: ignore
     assert algorithm.augment(batch, jax.random.key(0)) is batch

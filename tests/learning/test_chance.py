@@ -28,7 +28,7 @@ chance_loss, commitment_loss = jax.jit(chance.chance_loss), jax.jit(chance.commi
 
 
 def test_known_outcomes_are_followed_and_past_the_end_codes_are_sampled():
-    """Row 45 of the pitfalls: A = 2 and C = 10. The last move's outcome is known, and -1 has the last code."""
+    """2 actions and 10 codes. The last move's outcome is known, and -1, no outcome, has the last code."""
     discount = np.ones((400, 4))
     discount[:, 1] = 0.0
     outcome = np.full((400, 4), 7)
@@ -40,13 +40,13 @@ def test_known_outcomes_are_followed_and_past_the_end_codes_are_sampled():
     assert set(codes[:, 2]) == set(range(10))
 
 
-def test_for_an_encoder_all_codes_are_random():
+def test_with_an_encoder_all_sampled_codes_are_random():
     window = make_window(np.zeros((300, 3)), np.ones((300, 3)))
     codes = chance.sample_codes(window, jnp.ones((300, 3)), jax.random.key(0), num_codes=21, known=False)
     assert codes.shape == (300, 2) and set(np.asarray(codes).ravel()) == set(range(21))
 
 
-def test_the_encoder_knows_no_code_of_a_move_that_ends_a_game_and_the_game_does():
+def test_the_code_of_a_final_move_is_masked_for_an_encoder_but_not_for_known_outcomes():
     batch = batch_of(alive=[1, 1, 0])
     np.testing.assert_array_equal(chance.code_mask(batch, encoded=True), [[1, 0]])
     np.testing.assert_array_equal(chance.code_mask(batch, encoded=False), [[1, 1]])
@@ -71,7 +71,7 @@ def test_chance_loss_by_hand():
     np.testing.assert_allclose(past, [np.log(4) / 2], rtol=1e-6)
 
 
-def test_what_the_afterstate_expects_learns_the_encoders_code_and_the_encoder_learns_nothing_from_that():
+def test_chance_loss_trains_the_afterstate_towards_the_encoders_code_and_not_the_encoder():
     probabilities = np.float32([[[0.1, 0.2, 0.7], [0.6, 0.4, 0.0]]])
 
     def loss(logits, probabilities):
@@ -101,15 +101,15 @@ def test_commitment_loss_by_hand():
         ([-1.0, 0.0], [0.0, 0.5, 7.0], [-0.5, 0.0]),  # the second move ends the game: nothing comes after its reward
     ],
 )
-def test_an_afterstate_is_worth_the_signed_discount_times_the_next_value_to_who_moved(discount, value, expected):
-    """Row 44 of the pitfalls. The reward of the move is no part of it: it stands on the move's own edge."""
+def test_afterstate_value_target_is_the_signed_discount_times_the_next_value(discount, value, expected):
+    """The move's reward is no part of it, because it is earned before the afterstate."""
     batch = batch_of(discount=discount, value=value, reward=[0.3, 0.9])
     outputs = said_of_two_moves(afterstate_value_logits=jnp.zeros((1, K, 1)))
     found = chance.afterstate_value_loss(outputs, batch, scalar_loss=lambda logits, target: target + 0 * logits[..., 0])
     np.testing.assert_allclose(found, [np.mean(expected)], rtol=1e-6)
 
 
-def test_nothing_is_known_of_an_afterstate_whose_move_a_time_limit_cut_off():
+def test_afterstate_value_is_not_learned_from_a_move_cut_off_by_a_time_limit():
     outputs = said_of_two_moves(afterstate_value_logits=jnp.zeros((1, K, 1)))
     batch = batch_of(value=[0.0, 0.5, 0.5], mask=[1, 1, 0])
     found = chance.afterstate_value_loss(outputs, batch, scalar_loss=lambda logits, target: target**2)
@@ -159,7 +159,7 @@ def test_a_step_is_a_move_to_an_afterstate_and_a_code_to_the_next_position():
     assert "code_probabilities" not in outputs.extras
 
 
-def test_the_gradient_is_halved_once_a_step_at_the_input_of_the_move():
+def test_the_gradient_is_halved_once_per_step_at_the_input_of_the_move():
     """The last value is u w^2 v1 v2 p = -12. To p it passes two moves: -12 / 4. To v1 one: w^2 v2 / 2 = -2."""
     batch = batch_of([1, 2])._replace(observation=jnp.ones((1, 1, 1)))
 
@@ -179,7 +179,7 @@ def make_terms(model):
 
 
 @pytest.mark.parametrize(("num_actions", "num_codes", "encodes"), [(2, 10, False), (156, 21, True)])
-def test_the_unroll_is_a_plain_loop_and_every_loss_is_finite(num_actions, num_codes, encodes):
+def test_the_unroll_equals_a_plain_loop_and_every_loss_is_finite(num_actions, num_codes, encodes):
     environment = BOARD._replace(
         board=None, observe=lambda state: jnp.zeros(2), num_actions=num_actions, observation_shape=(2,)
     )

@@ -1,4 +1,4 @@
-"""Weights side by side: what is joined comes apart again, and an optimiser over it does to each what it did alone."""
+"""Weights of one shape in one array: taken apart exactly, and updated by an optimiser as each would be on its own."""
 
 import jax
 import numpy as np
@@ -15,7 +15,7 @@ def tree(seed=0):
     return jax.device_put({key: np.float32(generator.normal(size=shape)) for key, shape in SHAPES.items()})
 
 
-def test_what_is_joined_comes_apart_again():
+def test_taking_joined_weights_apart_gives_the_originals():
     shapes = {"2x3": (2, 2, 3), "1x1x3x2": (1, 1, 1, 3, 2), "4x3": (1, 4, 3), "rest": (4,)}
     whole = jax.jit(joined.join)(tree())
     assert {key: x.shape for key, x in whole.items()} == shapes
@@ -23,12 +23,12 @@ def test_what_is_joined_comes_apart_again():
     jax.tree.map(np.testing.assert_array_equal, jax.jit(joined.part)(whole, tree()), tree())
 
 
-def test_the_norm_is_that_of_all_numbers():
+def test_the_norm_is_that_of_all_weights():
     numbers = np.concatenate([np.ravel(x) for x in tree().values()])
     assert float(jax.jit(joined.norm)(tree())) == pytest.approx(np.linalg.norm(numbers))
 
 
-def test_an_optimiser_over_joined_weights_keeps_few_arrays_and_steps_as_alone():
+def test_an_optimiser_over_joined_weights_keeps_few_arrays_and_makes_the_same_step():
     alone = optax.chain(optax.clip_by_global_norm(1.0), optax.adam(0.1))
     together = joined.over(alone)
     states = [jax.jit(optimiser.init)(tree()) for optimiser in (alone, together)]

@@ -75,7 +75,7 @@ def test_the_learning_rate_warms_up_and_is_constant_or_falls_to_a_tenth(schedule
     np.testing.assert_allclose(rates, [2.0 * share for share in found.values()], rtol=1e-5, atol=1e-7)
 
 
-def test_a_step_is_as_long_as_the_learning_rate_says():
+def test_a_step_is_proportional_to_the_learning_rate():
     step = jax.jit(partial(update, optimiser=OPTIMISER))
     start, batch = learner.init(MODEL, OPTIMISER, jax.random.key(0)), make_batch(N)
 
@@ -130,7 +130,7 @@ def plain(name, rate, decay):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_optimiser_whose_rate_is_given_with_each_update_steps_as_optaxs_with_that_rate(name):
+def test_an_optimiser_given_its_rate_at_each_update_steps_like_optaxs_at_a_fixed_rate(name):
     """Twelve steps on a toy problem: least squares in a matrix, a convolution kernel and a bias."""
     generator = np.random.default_rng(0)
     shapes = {"kernel": (4, 3), "convolution": (3, 3, 2, 4), "bias": (3,)}
@@ -159,7 +159,7 @@ def test_an_optimiser_whose_rate_is_given_with_each_update_steps_as_optaxs_with_
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_optimiser_clips_first_and_decays_matrices_alone(name):
+def test_every_optimiser_clips_first_and_decays_only_kernels(name):
     optimiser = learner.make_optimiser(name=name, weight_decay=0.5, max_gradient_norm=1.0)
     params = {"kernel": jnp.full((2, 3), 4.0), "convolution": jnp.full((3, 3, 1, 2), -2.0), "bias": jnp.full(3, 4.0)}
     step = jax.jit(optimiser.update)
@@ -211,13 +211,13 @@ def test_shares_of_a_batch_averaged_over_devices_make_the_same_step_as_the_whole
 
 
 @pytest.mark.parametrize("micro_batch", [1, 2, 4])
-def test_parts_of_a_batch_in_turn_make_the_same_step_as_the_whole(state, batch, updated, micro_batch):
+def test_micro_batches_make_the_same_step_as_the_whole_batch(state, batch, updated, micro_batch):
     found = jax.jit(partial(update, micro_batch=micro_batch))(state, batch)
     assert_close(found, updated, rtol=1e-4, atol=1e-6)
 
 
-def test_in_parts_an_update_keeps_the_activations_of_one_part_only():
-    """Less than half, where activations are nearly all: of four windows in place of 32."""
+def test_micro_batches_need_less_than_half_the_memory():
+    """Nearly all of it is activations, of which those of 4 windows instead of 32 are kept."""
     batch = make_batch(32)
 
     def bytes_needed(micro_batch):
@@ -227,7 +227,7 @@ def test_in_parts_an_update_keeps_the_activations_of_one_part_only():
     assert bytes_needed(4).temp_size_in_bytes < 0.5 * bytes_needed(32).temp_size_in_bytes
 
 
-def test_only_the_first_frames_observation_is_encoded_and_once(state, batch):
+def test_only_the_first_observation_of_a_window_is_encoded_and_only_once(state, batch):
     encoded = []
 
     def initial_inference(params, observation):
@@ -274,7 +274,7 @@ def test_overfitting_one_tiny_batch_drives_every_loss_to_0(overfitted, part):
         (partial(learner.averaged, decay=0.5), [0.5, 1.25, 2.125, 3.0625]),
     ],
 )
-def test_a_target_network_follows_by_its_rule(follow, by_update):
+def test_a_target_network_is_copied_every_period_or_averaged_at_every_update(follow, by_update):
     """The network goes from 0 to 1, 2, 3, 4."""
     target, found = {"w": jnp.float32(0.0)}, []
     for update_number in range(1, 5):
@@ -283,7 +283,7 @@ def test_a_target_network_follows_by_its_rule(follow, by_update):
     np.testing.assert_allclose(found, by_update)
 
 
-def test_an_update_moves_the_target_network_only_where_there_is_one(state, batch):
+def test_an_update_moves_the_target_network_if_there_is_one(state, batch):
     follow = partial(learner.averaged, decay=0.5)
     with_target = learner.init(MODEL, DESCENT, jax.random.key(0), has_target=True)
     with_target, (after, _) = jax.device_get((with_target, jax.jit(partial(update, follow=follow))(with_target, batch)))

@@ -81,7 +81,7 @@ def line_loss(params, wanted):
 # --- the whole --------------------------------------------------------------------------------------------------------
 
 
-def test_loss_is_that_of_loops_over_windows_steps_and_bins(batch):
+def test_loss_equals_plain_loops_over_windows_steps_and_bins(batch):
     params, observation, legal, actions, wanted = jax.tree.map(np.asarray, batch)
 
     def heads(s):
@@ -123,7 +123,7 @@ def test_gradient_is_halved_at_the_input_of_the_dynamics_and_nowhere_else():
     """Errors e = 1, 1, 2 of u p, u w p, u w w p with p = u = 1, w = 2; unrolled steps weigh 1/2, each g halves s.
 
     u (a head): whole. 1 p + (1 w p + 2 w w p) / 2 = 1 + (2 + 8) / 2 = 6.
-    p (h): 1 u + (1 u w / 2 + 2 u w w / 4) / 2 = 1 + (1 + 2) / 2 = 2.5; unscaled it were 6.
+    p (h): 1 u + (1 u w / 2 + 2 u w w / 4) / 2 = 1 + (1 + 2) / 2 = 2.5; 6 without halving.
     w (g): (1 u p + 2 (u w p + u w p / 2)) / 2 = (1 + 6) / 2 = 3.5; the last g whole, the one before through one half.
     """
     params = {"p": jnp.float32(1), "w": jnp.float32(2), "u": jnp.float32(1)}
@@ -142,7 +142,7 @@ def test_the_gradient_of_a_checkpointed_unroll_is_the_same(batch):
 
 
 @pytest.mark.parametrize("kind", ["observation", pytest.param("fully_convolutional", marks=pytest.mark.slow)])
-def test_where_embeddings_are_rounded_moves_imagined_abreast_are_those_imagined_in_turn(kind):
+def test_unrolling_abreast_equals_unrolling_in_turn_if_embeddings_are_rounded(kind):
     model = make_network(kind, width=4, num_blocks=0)
     assert model.rounds_embeddings and not MODEL.rounds_embeddings
     window = random_window(0, N, 5, BOARD.num_actions, BOARD.observation_shape)
@@ -195,7 +195,7 @@ def test_unrolled_policies_are_masked_too_if_the_model_predicts_legal_moves():
         np.testing.assert_array_equal(np.less(logits(said_of_two_moves(**heads), batch), 0), is_masked)
 
 
-def test_policies_past_the_end_teach_nothing(batch):
+def test_policy_targets_past_the_end_change_nothing(batch):
     params, observation, legal, actions, wanted = batch
     nonsense = np.where(np.equal(wanted.policy_mask, 1)[..., None], wanted.policy, np.eye(A, dtype=np.float32)[0])
     one, other = (
@@ -206,7 +206,7 @@ def test_policies_past_the_end_teach_nothing(batch):
 
 
 def test_nothing_past_a_time_limit_is_learned_from_and_everything_before_it_is(batch):
-    """Row 39 of the pitfalls: an end by the rules teaches zeros, a time limit nothing at all."""
+    """An end by the rules teaches zeros, a time limit nothing at all."""
     params, observation, legal, actions, wanted = batch
     first, late = np.arange(N)[:, None] == 0, np.arange(K + 1) >= 2
     mask = np.float32(~(first & late))
@@ -233,14 +233,14 @@ def test_a_windows_weight_counts_in_every_loss(batch):
 # --- the policy's part ------------------------------------------------------------------------------------------------
 
 
-def test_policy_loss_is_0_for_the_target_itself_and_ln_of_the_odds_for_a_uniform_guess():
+def test_policy_loss_is_a_kl_divergence_and_0_at_the_target():
     target = jax.device_put(np.float32([[0.5, 0.5, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]]))
     cross_entropy = jax.jit(partial(losses.cross_entropy, target=target))
     np.testing.assert_allclose(cross_entropy(jnp.log(target)), 0, atol=1e-6)  # logits of -inf included
     np.testing.assert_allclose(cross_entropy(np.zeros((2, 4), np.float32)), np.log([2.0, 4.0]), rtol=1e-6)
 
 
-def test_policy_loss_is_taken_in_float32():
+def test_policy_loss_is_computed_in_float32():
     loss = losses.cross_entropy(jnp.zeros((1, 4), jnp.bfloat16), jnp.full((1, 4), 0.25))
     assert loss.dtype == jnp.float32
 
@@ -249,7 +249,7 @@ def test_policy_loss_is_taken_in_float32():
 
 
 @pytest.mark.parametrize("bit", [0.0, 1.0])
-def test_binary_cross_entropy_and_its_gradient_are_those_of_the_sigmoid_however_large_the_logit(bit):
+def test_binary_cross_entropy_and_its_gradient_are_exact_for_logits_of_any_size(bit):
     logits = np.float32([-1e4, -100.0, -20.0, -1.0, 0.0, 0.5, 3.0, 20.0, 100.0, 1e4])
     bits = np.full(logits.shape, bit, np.float32)
 
@@ -286,8 +286,8 @@ def test_discount_loss_by_hand():
     np.testing.assert_allclose(loss(guess, two_moves(discount=[0.0, 0.0])), np.log(3), rtol=1e-6)
 
 
-def test_consistency_loss_is_1_minus_the_cosine_and_teaches_the_imagined_side_alone():
-    """Embeddings, of which params are the factor, are their own projections; a model that predicts them as they are."""
+def test_consistency_loss_is_1_minus_the_cosine_and_trains_only_the_imagined_side():
+    """Params are a factor of the embeddings; projection and its prediction are the identity."""
     observed = np.float32([[[3.0, 4.0], [0.0, 2.0]]])
     model = line_model()._replace(
         initial_inference=lambda factor, observation: NetworkOutput(factor * observation, *[None] * 3),  # type: ignore
@@ -307,8 +307,8 @@ def test_consistency_loss_is_1_minus_the_cosine_and_teaches_the_imagined_side_al
     assert np.abs(imagined).max() > 0 and not any(np.asarray(x).any() for x in seen)
 
 
-def test_without_moves_to_unroll_the_dynamics_are_never_asked(batch):
-    """K = 0, as AlphaZero learns: every loss is the root's alone, at its whole weight."""
+def test_without_moves_to_unroll_the_dynamics_are_never_called(batch):
+    """K = 0, as in AlphaZero: the value loss is the root's, at its whole weight."""
     params, observation, legal, actions, wanted = batch
     model = MODEL._replace(recurrent_inference=None)  # type: ignore
     root = jax.tree.map(lambda x: x[:, :1], wanted)._replace(reward=wanted.reward[:, :0])

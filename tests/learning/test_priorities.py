@@ -27,7 +27,7 @@ FRAME = frame_of(frames(0, 1, 1))
 
 
 def make_ring(seed=0, rollouts=4, games=B):
-    """A ring of C frames into which rollouts of T went, without devices: what it holds but for the priorities."""
+    """A buffer of C frames after rollouts of T moves each, without devices and without priorities."""
 
     @jax.jit
     def ring_of(played):
@@ -64,7 +64,7 @@ def sample_of(ring, *, key=0, num_updates=50, batch_size=400, alpha=1.0, beta=1.
 # --- integers ---------------------------------------------------------------------------------------------------------
 
 
-def test_emphasis_is_priority_to_the_alpha_in_steps_of_one_part_in_millions():
+def test_emphasis_is_proportional_to_priority_to_the_power_alpha():
     priority, start_weights = random_priorities(0), weigh(make_ring(), end_weight=3)
     emphasis = jax.jit(partial(priorities.emphasis, exponent=0.6))
     found = np.asarray(emphasis(priority, start_weights), np.float64)
@@ -75,8 +75,8 @@ def test_emphasis_is_priority_to_the_alpha_in_steps_of_one_part_in_millions():
 
 
 @pytest.mark.parametrize("most", [1, 1000, 2**24, 2**31 - 1])
-def test_the_sum_of_a_rings_weights_stays_below_2_to_the_31_and_none_is_0(most):
-    """From a tiny ring to one whose start weights alone fill an int32; what may not start, 9, sets no scale."""
+def test_sampling_weights_sum_to_less_than_2_to_the_31_and_none_is_0(most):
+    """Up to start weights that fill an int32 by themselves; 9, of a frame that starts no window, sets no scale."""
     start_weights = jnp.array([[most // 2, most - most // 2 - 1], [0, 1]], jnp.int32)
     priority = jnp.array([[1.0, 0.7], [9.0, 1e-12]])
     found = np.asarray(priorities.emphasis(priority, start_weights, exponent=1.0), np.int64)
@@ -86,8 +86,8 @@ def test_the_sum_of_a_rings_weights_stays_below_2_to_the_31_and_none_is_0(most):
     assert found.ravel()[highest] == min((2**31 - 1) // int(start_weights.sum()), 2**24)
 
 
-def test_after_100_000_updates_the_rings_sums_are_those_of_exact_arithmetic():
-    """Every update is written into a float64 table as well; nothing was summed on the way, so nothing has drifted."""
+def test_after_100_000_updates_sums_of_weights_are_still_exact():
+    """A float64 table records the same updates. Sums are not updated but taken again, so nothing drifts."""
     generator, updates, size = np.random.default_rng(0), 1000, 100
     ring = make_ring()._replace(priority=jnp.ones((C, B)))
     slot, game = (generator.integers(n, size=(updates, size)).astype(np.int32) for n in (C, B))
@@ -112,7 +112,7 @@ def test_after_100_000_updates_the_rings_sums_are_those_of_exact_arithmetic():
 
 
 def test_a_ticket_is_the_upper_word_of_32_bits_times_the_sum():
-    """Python's own integers; the corners too."""
+    """Against Python's integers, extremes included."""
     generator = np.random.default_rng(0)
     bits = np.concatenate([generator.integers(2**32, size=2000), [0, 1, 2**16 - 1, 2**16, 2**32 - 1]]).astype(np.uint32)
     for total in (1, 3, 2**16 - 1, 2**16, 1_500_000_001, 2**31 - 1):
@@ -124,7 +124,7 @@ def test_a_ticket_is_the_upper_word_of_32_bits_times_the_sum():
 
 
 @pytest.mark.parametrize("alpha, end_weight", [(1.0, 1), (0.5, 1), (1.0, 5)])
-def test_windows_are_sampled_as_often_as_their_priority_and_their_start_weight_say(alpha, end_weight):
+def test_windows_are_sampled_in_proportion_to_start_weight_and_priority_to_the_power_alpha(alpha, end_weight):
     ring = make_ring()._replace(priority=random_priorities(1))
     sample = sample_of(ring, alpha=alpha, end_weight=end_weight)
     counts = np.zeros((C, B))
@@ -150,8 +150,8 @@ def test_no_window_crosses_the_write_head_however_high_its_priority(rollouts):
 
 
 @pytest.mark.parametrize("end_weight", [1, 5])
-def test_importance_weights_turn_means_over_samples_into_those_without_priorities(end_weight):
-    """The weighted mean of a quantity that goes with the priority: with beta 1 that of plain ones, with 0 far off."""
+def test_importance_weights_remove_the_bias_of_prioritised_sampling(end_weight):
+    """The mean of a quantity that grows with the priority: unbiased with beta 1, far off with beta 0."""
     ring = make_ring()._replace(priority=random_priorities(2))
     quantity = np.asarray(ring.priority, np.float64) + np.random.default_rng(0).normal(size=(C, B))
     start_weights = np.asarray(weigh(ring, end_weight))
@@ -168,7 +168,7 @@ def test_importance_weights_turn_means_over_samples_into_those_without_prioritie
     assert (ones == 1).all() and weight.max() == pytest.approx(1) and weight.min() > 0
 
 
-def test_a_weight_is_1_over_m_p_to_the_beta_over_the_largest_one():
+def test_an_importance_weight_is_1_over_m_p_to_the_power_beta_over_the_largest():
     ring = make_ring()._replace(priority=random_priorities(3))
     sample = sample_of(ring, beta=0.4)
     possible = np.asarray(weigh(ring)) > 0
@@ -177,7 +177,7 @@ def test_a_weight_is_1_over_m_p_to_the_beta_over_the_largest_one():
     np.testing.assert_allclose(sample.weight, raw / raw.max(), rtol=1e-4)
 
 
-def test_two_devices_sample_from_their_own_games_and_agree_on_what_a_weight_is():
+def test_two_devices_sample_from_their_own_games_and_share_one_largest_weight():
     """Each device's P is that of its own share of the games; the largest weight of both is 1."""
     halves = [make_ring(seed)._replace(priority=scale * random_priorities(seed)) for seed, scale in ((0, 1), (7, 30))]
     both = jax.tree.map(lambda *x: np.stack(x), *jax.device_get(halves))
@@ -205,12 +205,12 @@ def test_two_devices_sample_from_their_own_games_and_agree_on_what_a_weight_is()
 
 
 def add_on_devices(rings: ReplayState, seed):
-    """A rollout for each device's ring."""
+    """A rollout for each device's buffer."""
     new = jax.device_get([frames(seed + device, T, B) for device in range(DEVICES)])
     return on_devices(replay.add, rings, jax.tree.map(lambda *x: np.stack(x), *new))
 
 
-def test_new_frames_enter_at_the_highest_priority_of_all_devices_and_at_1_in_an_empty_ring():
+def test_new_frames_get_the_highest_priority_of_all_devices_and_1_in_an_empty_buffer():
     init = partial(replay.init, FRAME, num_envs=B, replay_length=C)
     assert jax.eval_shape(init).priority is None
     empty = jax.device_get(jax.jit(partial(init, is_prioritised=True))())
@@ -225,8 +225,8 @@ def test_new_frames_enter_at_the_highest_priority_of_all_devices_and_at_1_in_an_
 
 
 @pytest.mark.parametrize("search_value_weight", [0.0, 1.0])
-def test_a_priority_is_the_distance_of_search_value_and_return_whatever_the_value_learns_from(search_value_weight):
-    """The reference's n-step returns, of windows of two games that end; a batch's own targets are of no account."""
+def test_a_priority_is_the_distance_of_search_value_and_return_whatever_the_value_target(search_value_weight):
+    """Against the reference's n-step returns; the batch's own targets do not matter."""
     window = random_window(4, num_windows=30, length=2 + 4 + 1)
     make_targets = partial(targets.make, unroll_steps=0, td_steps=4, td_lambda=1.0, stop_at_exploration=True)
     learned = partial(make_targets, search_value_weight=search_value_weight)
@@ -247,9 +247,9 @@ def test_a_priority_is_the_distance_of_search_value_and_return_whatever_the_valu
 
 @pytest.mark.parametrize("stop_at_exploration, found", [(True, [0.51, 0.7, 0.7]), (False, [0.51, 0.91, 0.7])])
 def test_a_window_whose_return_stops_at_once_keeps_its_priority(stop_at_exploration, found):
-    """Three games in the ring, won by their one move, which search gave 0.5, 0.1 and 0.9; all have the priority 0.7.
+    """Three games won by their only move, with search values 0.5, 0.1 and 0.9; all have the priority 0.7.
 
-    The second move was drawn at random, and the third reached a time limit. |0.5 - 1| and |0.1 - 1| are known errors.
+    The second move was random, and the third reached a time limit. |0.5 - 1| and |0.1 - 1| are known errors.
     """
     window = make_window(
         np.ones((3, 2)), [[0, 0], [0, 0], [-1, -1]], search_value=[[0.5, 0], [0.1, 0], [0.9, 0]],

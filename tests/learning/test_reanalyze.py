@@ -59,7 +59,7 @@ def test_the_first_frames_of_the_first_windows_get_fresh_policy_and_value(window
                 np.testing.assert_array_equal(fresh.search_policy[i, frame], window.search_policy[i, frame])
 
 
-def test_what_happened_in_the_game_stays_as_it_was(window):
+def test_refreshing_changes_nothing_that_was_played(window):
     fresh = refresh_by_reading(jnp.float32(10.0), window, jax.random.key(0), num_windows=N, num_frames=FRAMES)
     for name in ("observation", "legal_action_mask", "action", "reward", "discount", "explored"):
         np.testing.assert_array_equal(getattr(fresh, name), getattr(window, name))
@@ -82,7 +82,7 @@ def test_fresh_policies_and_values_reach_the_targets():
     np.testing.assert_array_equal(found.policy, fresh.search_policy[:, :3])
 
 
-def test_targets_hold_no_root_noise_and_come_from_the_weights_given(window):
+def test_fresh_targets_have_no_root_noise_and_depend_on_the_weights_given(window):
     """With gumbel_scale 0 two keys agree exactly; other weights give other targets."""
     model = make_tanh_model()
     search = gumbel(learned_model(model, -1.0), num_simulations=4)
@@ -113,8 +113,8 @@ def test_the_target_network_searches_if_there_is_one_and_else_the_network_itself
 
 
 @pytest.mark.parametrize("num_devices, share, total", [(1, 0.05, 3), (8, 0.05, 3), (2, 0.5, 32), (8, 0.001, 1)])
-def test_as_many_windows_of_a_batch_are_searched_on_any_number_of_devices(num_devices, share, total):
-    """0.05 of 64 windows are 3.2, so 3: were each of 8 devices to round its own, 8. Metrics are means over these."""
+def test_the_number_of_windows_searched_does_not_depend_on_the_number_of_devices(num_devices, share, total):
+    """0.05 of 64 windows are 3.2, so 3; if each of 8 devices rounded its share, 8. Metrics are means over these."""
     stored = jax.device_get(random_window(0, 64, L, A))
     stored = stored._replace(search_age=np.arange(64 * L, dtype=np.int32).reshape(64, L))
     share_of_each = jax.tree.map(lambda x: x.reshape(num_devices, -1, *x.shape[1:]), stored)
@@ -137,7 +137,7 @@ def test_as_many_windows_of_a_batch_are_searched_on_any_number_of_devices(num_de
     np.testing.assert_allclose(metrics["train/stale_iterations"], stored.search_age[is_fresh].mean(), rtol=1e-5)
 
 
-def test_a_policy_of_a_cheap_search_is_learned_from_once_it_was_searched_again(window):
+def test_frames_of_cheap_searches_count_as_fully_searched_after_reanalyze(window):
     cheap = window._replace(in_full=jnp.zeros((N, L), bool))
     fresh = refresh_by_reading(jnp.float32(1.0), cheap, jax.random.key(0), num_windows=2, num_frames=FRAMES)
     np.testing.assert_array_equal(fresh.in_full, (np.arange(N)[:, None] < 2) & (np.arange(L) < FRAMES))
@@ -173,8 +173,8 @@ def idle_search(params, key, position):
 
 
 @pytest.mark.slow
-def test_with_the_true_rules_fresh_targets_are_a_search_of_the_very_positions_that_were_played():
-    """Tic-tac-toe: the positions are reached again, move by move, from the actions in the ring."""
+def test_with_the_ground_truth_model_the_positions_that_were_played_are_searched_again():
+    """Tic-tac-toe: the positions are reached again by replaying the actions, move by move."""
     environment = make_environment("tic_tac_toe")
     model = make_network("mlp", environment)
     params, search = random_params(model), gumbel(ground_truth_model(environment, model), num_simulations=4)
@@ -182,7 +182,7 @@ def test_with_the_true_rules_fresh_targets_are_a_search_of_the_very_positions_th
     explore = partial(self_play.choose, exploration=1.0)
     play = partial(self_play.rollout, environment=environment, length=12, choose=explore, keeps_state=True)
     _, trajectory = jax.jit(partial(play, search=idle_search))(params, start, jax.random.key(2))
-    assert np.asarray(trajectory.is_last).any()  # 12 moves: every game has ended once and begun anew
+    assert np.asarray(trajectory.is_last).any()  # 12 moves: every game has ended once and begun again
     ring = replay.add(replay.init(frame_of(trajectory), num_envs=4, replay_length=12), trajectory)
     sample = Sample(jnp.array([7, 11, 0, 3]), jnp.array([0, 1, 2, 3]), jnp.ones(4))
     shape = environment.observation_shape

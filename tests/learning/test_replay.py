@@ -39,7 +39,7 @@ TRANSITION = frame_of(rollout(0))
 
 
 def empty(transition=TRANSITION, length=C, **options):
-    """A ring of B games without frames."""
+    """A buffer of B games without frames."""
     return jax.jit(partial(replay.init, transition, num_envs=B, replay_length=length, **options))()
 
 
@@ -50,7 +50,7 @@ def sample_at(slot, game):
 
 @pytest.fixture(scope="module")
 def histories():
-    """After each of 8 rollouts (the ring holds 3): the ring, and the list that forgets nothing."""
+    """After each of 8 rollouts (the buffer holds 3): the buffer, frames played, start weights of windows."""
     ring, history, snapshots = empty(), Replay(C), []
     for index in range(8):
         trajectory = rollout(index)
@@ -60,10 +60,10 @@ def histories():
     return snapshots
 
 
-# --- the ring ---------------------------------------------------------------------------------------------------------
+# --- the buffer -------------------------------------------------------------------------------------------------------
 
 
-def test_an_empty_ring_has_no_window_to_sample():
+def test_an_empty_buffer_has_no_window_to_sample():
     ring = empty()
     assert (int(ring.num_stored), int(ring.insert_index)) == (0, 0)
     assert jax.tree.map(jnp.shape, ring.transitions).observation == (C, B, 2)
@@ -78,7 +78,7 @@ def test_frame_t_of_game_b_lies_at_t_mod_c(histories):
         assert int(ring.insert_index) == total % C
 
 
-def test_a_ring_keeps_the_dtypes_it_was_made_with():
+def test_a_buffer_keeps_the_dtypes_it_was_made_with():
     transition = TRANSITION._replace(search_policy=jax.ShapeDtypeStruct((3,), jnp.bfloat16))
     ring = add(empty(transition, T), rollout(0))
     packed = jax.eval_shape(replay.pack, transition)
@@ -86,7 +86,7 @@ def test_a_ring_keeps_the_dtypes_it_was_made_with():
     assert jax.tree.map(lambda x: x.dtype, ring.transitions) == jax.tree.map(lambda x: x.dtype, packed)
 
 
-def test_bools_lie_in_the_ring_eight_to_a_byte_and_come_back_as_they_were():
+def test_bools_are_stored_eight_to_a_byte_and_read_back_unchanged():
     """2 x 3 x 3 cells in three bytes, 9 legal actions in two, first bit first."""
     generator = np.random.default_rng(0)
     boards, legal = (generator.random((T, B, *shape)) < 0.5 for shape in ((2, 3, 3), (9,)))
@@ -105,7 +105,7 @@ def test_bools_lie_in_the_ring_eight_to_a_byte_and_come_back_as_they_were():
     np.testing.assert_array_equal(window.legal_action_mask, legal.swapaxes(0, 1))
 
 
-def test_what_is_no_bool_is_not_packed_and_uint8_which_looks_packed_is_refused():
+def test_only_bools_are_packed_and_uint8_which_looks_packed_is_refused():
     floats = rollout(0)
     packed = replay.pack(floats)
     assert packed.observation is floats.observation
@@ -117,10 +117,10 @@ def test_what_is_no_bool_is_not_packed_and_uint8_which_looks_packed_is_refused()
 # --- which windows may be sampled -------------------------------------------------------------------------------------
 
 
-def test_start_weights_are_those_of_every_stored_window_by_brute_force(histories):
-    """Windows with an end among the first K moves count END_WEIGHT times; those out of the stored frames never.
+def test_start_weights_equal_those_by_brute_force_over_all_stored_windows(histories):
+    """Windows with an end among the first K moves count END_WEIGHT times; those not wholly stored have weight 0.
 
-    Windows past the end of a game are sampled too, as they teach absorption: no end takes a window's weight away.
+    Windows that go on past the end of a game keep their weight, because they teach absorption.
     """
     for ring, _, expected in histories:
         table = np.zeros((C, B), int)
@@ -134,7 +134,7 @@ def test_start_weights_are_those_of_every_stored_window_by_brute_force(histories
 
 
 @pytest.mark.parametrize("rollouts", [2, 3, 4, 5, 8])
-def test_windows_are_consecutive_frames_of_one_game_across_the_rings_seam_too(histories, rollouts):
+def test_windows_are_consecutive_frames_of_one_game_also_across_the_end_of_the_buffer(histories, rollouts):
     ring, total, _ = histories[rollouts - 1]
     slot, game = np.nonzero(np.asarray(weights_of(ring)))
     padding = C * B - len(slot)  # one shape, one compilation
@@ -151,7 +151,7 @@ def test_windows_are_consecutive_frames_of_one_game_across_the_rings_seam_too(hi
         np.testing.assert_array_equal(window.reward[i], name)
 
 
-def test_only_the_first_frames_observation_is_gathered(histories):
+def test_observation_length_1_gathers_only_the_first_observation(histories):
     ring = histories[-1][0]
     sample = sample_at(np.zeros(36), np.ones(36))
     whole = gather(ring, sample, window_length=L, observation_length=L)
@@ -164,7 +164,7 @@ def test_only_the_first_frames_observation_is_gathered(histories):
 # --- samples ----------------------------------------------------------------------------------------------------------
 
 
-def test_samples_follow_the_weights():
+def test_windows_are_sampled_in_proportion_to_their_weights():
     weights = np.array([[0, 1, 5], [1, 0, 0], [2, 1, 1], [0, 5, 0]], np.int32)
     shape = (40, 500)
     slot, game = sample_starts(jax.random.key(0), weights, shape)
@@ -192,7 +192,7 @@ def test_samples_are_exact_where_float32_could_not_count(monkeypatch):
 
 
 def random_findings(generator, size):
-    """Findings about frames that are sampled with many repeats; a quarter of them knows nothing."""
+    """Findings about frames that are sampled with many repeats; a quarter of them are unknown."""
     return WriteBack(
         slot=generator.integers(2 * C, size=size).astype(np.int32),  # taken modulo the ring's length
         game=generator.integers(B, size=size).astype(np.int32),
@@ -204,8 +204,8 @@ def random_findings(generator, size):
     )
 
 
-def test_of_several_findings_about_a_frame_the_last_one_counts(histories):
-    """Written one by one in a loop; [U, M] findings are in the order of their updates."""
+def test_of_several_values_written_to_a_frame_the_last_one_counts(histories):
+    """Against a loop over findings [U, M] in the order of their updates."""
     ring = histories[-1][0]
     found = random_findings(np.random.default_rng(0), (5, 40))
     policy, value = (np.array(x) for x in (ring.transitions.search_policy, ring.transitions.search_value))
@@ -221,14 +221,14 @@ def test_of_several_findings_about_a_frame_the_last_one_counts(histories):
     np.testing.assert_array_equal(written.transitions.search_value, value)
 
 
-def test_of_two_kinds_of_findings_the_later_one_counts_too(histories):
+def test_write_backs_are_applied_in_order(histories):
     ring = histories[-1][0]
     one, other = (random_findings(np.random.default_rng(seed), (60,)) for seed in (0, 1))
     both, in_turn = write_back(ring, (one, other)), write_back(write_back(ring, (one,)), (other,))
     jax.tree.map(np.testing.assert_array_equal, both, in_turn)
 
 
-def test_what_is_not_known_is_not_written_and_nothing_else_changes(histories):
+def test_unknown_values_are_not_written_and_nothing_else_changes(histories):
     ring = histories[-1][0]
     unknown = random_findings(np.random.default_rng(0), (60,))._replace(is_known=np.zeros(60, bool))
     jax.tree.map(np.testing.assert_array_equal, write_back(ring, (unknown,)), ring)
@@ -247,10 +247,8 @@ def fresh_targets(sample, window, *, num_frames):
 
 
 @pytest.mark.parametrize("rollouts", [2, 3, 4, 5, 8])
-def test_fresh_targets_land_in_the_frames_that_were_searched_across_the_rings_seam_and_never_past_its_head(
-    histories, rollouts
-):
-    """Every window that may be sampled is searched; each frame's new value names the frame."""
+def test_fresh_targets_land_in_exactly_the_frames_that_were_searched(histories, rollouts):
+    """Every window that may be sampled is searched, also across the end of the buffer; new values name their frame."""
     ring, total, _ = histories[rollouts - 1]
     slot, game = np.nonzero(np.asarray(weights_of(ring)))
     padding = C * B - len(slot)
@@ -269,8 +267,8 @@ def test_fresh_targets_land_in_the_frames_that_were_searched_across_the_rings_se
 # --- how old a search is ----------------------------------------------------------------------------------------------
 
 
-def test_a_search_is_as_old_as_the_iterations_since_it_was_made():
-    """Frames come with age 0, a search that is written back has age 0, and every iteration ends with one more."""
+def test_search_age_is_the_number_of_iterations_since_the_search():
+    """New frames and searches written back have age 0, and each iteration ends by adding 1."""
     ring = empty(is_reanalyzed=True)
     assert empty().transitions.search_age is None
     for index in range(3):
@@ -286,7 +284,7 @@ def test_a_search_is_as_old_as_the_iterations_since_it_was_made():
     np.testing.assert_array_equal(add(ring, rollout(3)).transitions.search_age[:T], 0)
 
 
-def test_a_priority_alone_makes_no_search_younger():
+def test_writing_only_a_priority_does_not_reset_the_search_age():
     ring = empty(is_prioritised=True, is_reanalyzed=True)
     found = WriteBack(jnp.array([5]), jnp.array([1]), jnp.array([True]), {"priority": jnp.array([0.5])})
     ring = write_back(ring, (found,))

@@ -1,4 +1,4 @@
-"""What a rollout stores is what its games were: replayed here by the rules in plain Python."""
+"""A rollout stores its games as they were played, which rules in plain Python check here move by move."""
 
 from functools import partial
 
@@ -78,8 +78,8 @@ def test_leaves_are_time_major_and_keep_the_games_types(trajectory):
 
 
 @pytest.mark.parametrize("game", range(NUM_ENVS))
-def test_a_frame_has_the_movers_view_before_the_move_and_the_reward_and_discount_before_the_reset(trajectory, game):
-    """Also of the first move after a reset: the board is then empty, and no stone of the old game is left."""
+def test_a_frame_has_the_observation_before_its_move_and_the_reward_before_the_reset(trajectory, game):
+    """Also for the first move after a reset, when the board is empty."""
     for frame, board, reward, over in replay(trajectory, game):
         assert rules.board_of(trajectory.observation[frame, game]) == board
         assert list(np.nonzero(trajectory.legal_action_mask[frame, game])[0]) == rules.legal_actions(board)
@@ -93,8 +93,8 @@ def test_every_game_ended_more_than_once_so_that_resets_were_tested(trajectory):
     assert (trajectory.reward > 0).any()
 
 
-def test_whoever_begins_is_drawn_anew_for_every_game(start):
-    """Row 23 of the pitfalls. The state is pgx's, before each move."""
+def test_the_first_player_is_random_in_every_new_game(start):
+    """The state is pgx's, before each move."""
     options = {"environment": TIC_TAC_TOE, "search": random_search, "length": LENGTH, "keeps_state": True}
     state = jax.jit(partial(self_play.rollout, **options))(0.25, start, jax.random.key(1))[1].state
     begins, players = np.asarray(state._step_count == 0), np.asarray(state.current_player)
@@ -102,7 +102,7 @@ def test_whoever_begins_is_drawn_anew_for_every_game(start):
     assert drawn.count({0, 1}) > NUM_ENVS / 2 and set(players[0]) == {0, 1}
 
 
-def test_what_search_said_is_stored_with_the_position_it_was_asked_about(trajectory):
+def test_search_policy_and_value_are_stored_with_the_position_that_was_searched(trajectory):
     np.testing.assert_array_equal(trajectory.search_policy.argmax(-1), trajectory.action)
     np.testing.assert_array_equal(trajectory.search_value, 0.25)
     assert not trajectory.explored.any()
@@ -119,7 +119,7 @@ def test_the_same_key_plays_the_same_games(rollout, start, trajectory):
     jax.tree.map(np.testing.assert_array_equal, again, trajectory)
 
 
-def test_the_next_rollout_goes_on_with_the_games_where_they_stand(rollout, start, trajectory):
+def test_the_next_rollout_continues_the_games_where_they_stand(rollout, start, trajectory):
     actor, _ = rollout(0.25, start, jax.random.key(1))
     following = jax.device_get(rollout(0.25, actor, jax.random.key(2))[1])
     for game in range(NUM_ENVS):
@@ -132,7 +132,7 @@ def test_the_next_rollout_goes_on_with_the_games_where_they_stand(rollout, start
 
 
 def explore(seed, mask, probability):
-    """The moves and where they were drawn, after a search that chose 2 in every game."""
+    """The moves and which of them were random, after a search that chose 2 in every game."""
 
     @jax.jit
     def choose(key, mask):
@@ -146,7 +146,7 @@ MASK = np.tile([True, False, True, False, True, False], (4096, 1))
 
 
 @pytest.mark.parametrize("probability", [0.0, 0.25, 1.0])
-def test_exploration_draws_legal_actions_only_and_at_the_given_rate(probability):
+def test_exploration_plays_only_legal_actions_and_at_the_given_rate(probability):
     action, explored = explore(0, MASK, probability)
     assert action.dtype == jnp.int32 and explored.dtype == bool
     assert set(np.unique(action)) <= {0, 2, 4}
@@ -199,7 +199,7 @@ def moves_made(before, is_last):
     return counts
 
 
-def test_a_rollout_counts_the_moves_of_its_games(rollout, start, trajectory):
+def test_a_rollout_counts_the_moves_of_games_in_progress(rollout, start, trajectory):
     once, _ = rollout(0.25, start, jax.random.key(1))
     twice, more = rollout(0.25, once, jax.random.key(2))
     assert once.num_moves.tolist() == moves_made(start.num_moves, trajectory.is_last)
@@ -268,7 +268,7 @@ def test_after_the_sampled_moves_of_a_game_the_likeliest_action_is_played(start)
     assert (played.action != likeliest).any()
 
 
-def test_a_frame_holds_what_chance_did_and_nothing_where_no_chance_is_listed(trajectory):
+def test_a_frame_has_an_outcome_of_chance_only_if_the_game_lists_outcomes(trajectory):
     """Pig: a die for every roll, nothing for a hold; the buffer keeps both, and a game without chance has no leaf."""
     environment = environment_from(pig.make(), "pig")
     start = begun(environment)

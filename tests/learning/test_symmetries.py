@@ -66,7 +66,7 @@ def test_all_of_a_window_is_turned_by_one_symmetry_and_every_symmetry_occurs(hex
     assert set(used) == {0, 1, 2, 3}
 
 
-def test_values_rewards_masks_and_weights_stay(hex_batch):
+def test_symmetries_do_not_change_values_rewards_masks_and_weights(hex_batch):
     batch, turned, _ = hex_batch
     for name in ("reward", "value", "policy_mask", "alive", "mask", "discount"):
         np.testing.assert_array_equal(getattr(turned.targets, name), getattr(batch.targets, name))
@@ -74,7 +74,7 @@ def test_values_rewards_masks_and_weights_stay(hex_batch):
     assert turned.observation.dtype == bool
 
 
-def test_outcomes_of_chance_are_turned_with_the_board_and_codes_that_an_encoder_finds_stay(hex_batch):
+def test_known_outcomes_are_permuted_with_the_board_and_codes_of_an_encoder_are_not(hex_batch):
     """Three outcomes, of which the second symmetry exchanges two; code 3 says that chance had no part."""
     batch, symmetries = jax.device_put((hex_batch[0], hex_batch[2]))
     codes = np.random.default_rng(1).integers(0, 4, (N, K))

@@ -48,7 +48,7 @@ def one_game(reward, discount, **leaves):
 
 @pytest.mark.parametrize("td_lambda", [0.0, 0.7, 1.0])
 @pytest.mark.parametrize("td_steps", [1, 4])
-def test_targets_are_those_of_the_definitions_in_loops(td_steps, td_lambda):
+def test_targets_equal_their_definitions_in_plain_loops(td_steps, td_lambda):
     window = random_window(td_steps, num_windows=40, length=K + td_steps + 1)
     found = make(window, unroll_steps=K, td_steps=td_steps, td_lambda=td_lambda)
     expected = reference.make(window, unroll_steps=K, td_steps=td_steps, td_lambda=td_lambda)
@@ -128,14 +128,14 @@ def test_one_step_targets_are_reward_plus_the_discounted_next_search_value():
 
 
 def test_a_window_without_an_end_bootstraps_instead_of_pretending_that_the_game_ended():
-    """Where a game goes on beyond the window (or a time limit), the search value stands for the rest."""
+    """If a game goes on beyond the window, the search value stands for the rest."""
     window = make_window([[0.0] * 8], [[1.0] * 8], search_value=[[0, 0, 0, 0, 0.1, 0.2, 0.3, 0.4]])
     value = make(window, unroll_steps=K, td_steps=4, td_lambda=1.0).value[0]
     np.testing.assert_allclose(value, [0.1, 0.2, 0.3, 0.4])
 
 
-def test_consistent_search_values_are_a_fixed_point_of_every_target():
-    """If nu already is the Monte-Carlo return, every n and lambda gives it back, random moves or not."""
+def test_consistent_search_values_are_a_fixed_point_for_every_lambda():
+    """If search values already are Monte-Carlo returns, every lambda gives them back, despite a random move."""
     window = one_game([0, 0.5, 0, 0.25], [-1, -1, 1, 0], explored=[False, True, False, False])
     window = window._replace(search_value=window.search_value.at[0, :4].set(jnp.array([-0.25, 0.25, 0.25, 0.25])))
     for td_lambda in (0.0, 0.4, 1.0):
@@ -231,7 +231,7 @@ def cut(after, moves=6):
     return window._replace(is_last=window.is_last.at[0, after - 1].set(True))
 
 
-def test_a_return_that_reaches_a_time_limit_bootstraps_from_the_last_position_that_was_searched():
+def test_at_a_time_limit_the_return_bootstraps_from_the_last_position_that_was_searched():
     """Cut after three moves: G_2 = nu_2 = 5, G_1 = 1 + 5 / 2, G_0 = 1 + 3.5 / 2; an end by the rules has no 5."""
     found = monte_carlo(cut(after=3))
     np.testing.assert_allclose(found.value[0, :3], [2.75, 3.5, 5.0])
@@ -270,7 +270,7 @@ def test_policies_of_cheap_searches_are_not_learned_from_and_values_are():
 
 
 @pytest.mark.parametrize("num_devices", [1, 2])
-def test_policies_of_full_searches_weigh_as_much_as_all_would(num_devices):
+def test_policy_weights_of_full_searches_sum_to_the_number_of_live_frames(num_devices):
     """Four games, of which three go on: 1 of 4 and 2 of 3 searches were full, so these weigh 4 and 1.5."""
     full, alive = np.array([[1, 0], [0, 1], [0, 1], [0, 0]], np.float32), np.ones((4, 2), np.float32)
     alive[3, 1] = 0
@@ -281,7 +281,7 @@ def test_policies_of_full_searches_weigh_as_much_as_all_would(num_devices):
     np.testing.assert_allclose(found.sum(axis=0), alive.sum(axis=0))
 
 
-def test_a_batch_without_a_full_search_teaches_no_policy_and_one_of_full_ones_weighs_1():
+def test_policy_weights_are_0_without_a_full_search_and_1_if_all_searches_are_full():
     window = one_game([0.0, 0.0, 1.0], [-1.0, -1.0, 0.0])
     make_targets = partial(targets.make, unroll_steps=K, td_steps=8, td_lambda=1.0, stop_at_exploration=True)
     make = partial(targets.make_batch, unroll_steps=K, num_frames=1)

@@ -54,7 +54,7 @@ def test_attention_is_a_softmax_over_all_cells_by_head():
     np.testing.assert_allclose(found, np.concatenate(wanted, axis=-1), atol=1e-5)
 
 
-def test_cells_that_change_places_with_their_positions_change_nothing_else(trunk, boards):
+def test_permuting_cells_with_their_positions_permutes_the_output(trunk, boards):
     apply, params = trunk
     order = np.random.default_rng(3).permutation(CELLS)
     moved = {"params": params["params"] | {"position": shuffled(params["params"]["position"], order)}}

@@ -85,7 +85,7 @@ def test_positions_of_the_first_colour_are_seen_as_they_are(positions):
     assert np.abs(one.policy_logits - other.policy_logits)[second].max() > 1e-3
 
 
-def test_a_root_is_the_observation_that_was_seen(compiled, positions):
+def test_a_roots_embedding_holds_the_observation_that_was_seen(compiled, positions):
     root, _ = compiled(positions[0], np.zeros(N, np.int32))
     np.testing.assert_array_equal(root.embedding > 0, positions[0])
 
@@ -95,7 +95,7 @@ def test_a_game_whose_symmetries_keep_the_colours_is_refused():
         canonical.colour_swap_of(BOARD)
 
 
-def test_the_turn_is_the_transposition_and_undoes_itself():
+def test_the_colour_swap_transposes_the_board_and_undoes_itself():
     swap = canonical.colour_swap_of(HEX)
     np.testing.assert_array_equal(swap.action, MIRROR)
     observation, flipped = np.array(swap.observation), np.array(swap.flipped)

@@ -42,8 +42,7 @@ def test_a_move_and_a_code_have_outputs_of_one_shape(case):
     assert root.extras["chance_logits"].shape == (N, C)
 
 
-def test_every_move_and_every_code_leads_somewhere_else_and_no_index_to_nan(case):
-    """Row 42 of the pitfalls."""
+def test_every_move_and_code_has_its_own_embedding_and_no_index_gives_nan(case):
     _, params, _, recurrent, root = case
     one = jnp.broadcast_to(root.embedding[:1], root.embedding.shape)
     outputs = [recurrent(params, one, jnp.full(N, index)) for index in range(A + C)]
@@ -64,7 +63,7 @@ def test_a_one_hot_code_leads_where_its_index_does_and_passes_a_gradient(case):
     assert np.abs(jax.jit(jax.grad(total))(jax.nn.one_hot(codes, C))).min(axis=-1).max() > 0
 
 
-def test_an_afterstates_value_has_a_read_out_of_its_own(case):
+def test_afterstate_values_have_outputs_of_their_own(case):
     model, params, _, recurrent, root = case
     heads = params["prediction_heads"]["Dense_0"]
     own = slice(A + S, A + 2 * S)  # policy and value come first
@@ -76,8 +75,8 @@ def test_an_afterstates_value_has_a_read_out_of_its_own(case):
         np.testing.assert_allclose(other - one, expected, atol=1e-5)
 
 
-def test_the_encoder_looks_at_the_next_observation(case):
-    """Row 46 of the pitfalls: another next observation, other logits."""
+def test_the_encoder_reads_the_observations_before_and_after_chance(case):
+    """If either observation changes, so do the logits."""
     model, params, observation, *_ = case
     encode = jax.jit(model.encode_chance)
     one = encode(params, observation, observation)
@@ -86,7 +85,7 @@ def test_the_encoder_looks_at_the_next_observation(case):
     assert one.shape == (N, C)
 
 
-def test_counts_are_observations_too():
+def test_integer_counts_can_be_observations():
     """Backgammon's: 156 moves, 21 rolls, and int32 numbers from -15 to 15."""
     model = make_model("mlp", COUNTS, abilities=Abilities(num_codes=21, encodes_chance=True))
     params = random_params(model)
@@ -101,8 +100,8 @@ def test_counts_are_observations_too():
     assert moved.extras["chance_logits"].shape == (N, 21) and all(np.isfinite(x).all() for x in jax.tree.leaves(moved))
 
 
-def test_without_chance_parameters_and_programs_are_those_of_muzero():
-    """Nothing that chance needs is traced: the very names and shapes, and not one operation more."""
+def test_without_chance_parameters_and_outputs_are_those_of_muzero():
+    """The same parameters, the same number of outputs, and no chance logits."""
     plain, told = make_model("mlp", abilities=MUZERO), make_model("mlp", abilities=Abilities(num_codes=C))
     shapes = jax.eval_shape(plain.init, jax.random.key(0))
     names = {"representation", "dynamics", "prediction", "action_encoder", "reward_head", "decoder", "prediction_heads"}
@@ -115,20 +114,20 @@ def test_without_chance_parameters_and_programs_are_those_of_muzero():
 
 
 @pytest.mark.parametrize("kind", ["observation", "fully_convolutional"])
-def test_networks_that_imagine_one_next_observation_are_refused(kind):
+def test_networks_that_imagine_observations_are_refused_with_chance_codes(kind):
     with pytest.raises(ValueError, match="--network.kind"):
         make_model(kind)
 
 
-# --- one's own --------------------------------------------------------------------------------------------------------
+# --- the user's own networks ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
-def test_the_check_finds_no_fault():
+def test_check_accepts_a_model_with_chance_codes():
     assert muzero_jax.check(make_model("mlp"), BOARD) == []
 
 
-def test_a_model_without_codes_is_refused_where_codes_are_asked_for():
+def test_a_model_that_lacks_codes_or_an_encoder_is_refused_if_they_are_needed():
     no_encoder = make_model("mlp")._replace(encode_chance=None)
     contract.check(no_encoder, BOARD, Abilities(num_codes=C))
     for model, says in (

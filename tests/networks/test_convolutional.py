@@ -32,7 +32,7 @@ def test_the_same_weights_answer_on_every_board_size():
 # --- actions ----------------------------------------------------------------------------------------------------------
 
 
-def test_actions_are_told_apart_by_their_cell_their_rank_on_it_and_those_without_one():
+def test_an_actions_kind_is_its_rank_on_a_cell_or_its_number_among_actions_without_one():
     """Two actions on cell 0, none on cell 1, one on cell 2, and two that touch no cell; outputs are cell by cell."""
     kinds = convolutional.kinds_of(layers.Board((1, 3), (0, -1, 2, 0, -1)))
     assert (kinds.num_cell, kinds.num_free) == (2, 2)
@@ -41,7 +41,7 @@ def test_actions_are_told_apart_by_their_cell_their_rank_on_it_and_those_without
 
 
 @pytest.mark.parametrize("env, size", [("hex", 3), ("tic_tac_toe", None), ("othello", None)])
-def test_where_an_action_is_a_cell_the_outputs_stand_in_their_order(env, size):
+def test_if_each_action_is_a_cell_the_outputs_are_in_the_order_of_the_actions(env, size):
     environment, _ = make_model(env, size)
     kinds = convolutional.kinds_of(networks._board_of(environment, "fully_convolutional"))
     np.testing.assert_array_equal(kinds.output, np.arange(environment.num_actions))
@@ -70,8 +70,8 @@ def test_pooling_is_the_mean_and_the_maximum_of_each_channel():
     np.testing.assert_allclose(convolutional.pooled(x), [[2.0, 1.0, 5.0, 4.0]])
 
 
-def test_a_stone_in_one_corner_is_felt_in_the_other():
-    """Three convolutions see three cells far; on 9x9 only the pooling tells the opposite corner."""
+def test_pooling_carries_a_stone_in_one_corner_to_the_opposite_one():
+    """Three convolutions see three cells far; on 9x9 only the pooling reaches the opposite corner."""
     trunk = imagining.pooled_trunk(SIZES)
     empty = jnp.zeros((1, 9, 9, 2))
     params, answer = randomised(jax.jit(trunk.init)(key(0), empty)), jax.jit(trunk.apply)
@@ -79,7 +79,7 @@ def test_a_stone_in_one_corner_is_felt_in_the_other():
     assert np.abs(changed[0, 8, 8]).max() > 1e-3
 
 
-def test_a_square_board_shows_the_dynamics_its_mirror_image():
+def test_on_a_square_board_the_dynamics_also_see_the_mirror_image():
     """What Hex's swap needs: a stone in one corner decides what is imagined in the mirrored one, far from it."""
     environment, model = make_model("hex", 9)
     params = jax.device_get(random_params(model))

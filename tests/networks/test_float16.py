@@ -25,7 +25,7 @@ from tests.reference.windows import make_batch, make_window, random_window
 
 # --- by hand: the loss is w x y, computed in float16, whose largest number is 65,504 ----------------------------------
 
-MODEL = make_tanh_model()  # not asked here
+MODEL = make_tanh_model()  # not called here
 OPTIMISER = optax.sgd(0.1, momentum=0.9)
 
 
@@ -79,7 +79,7 @@ def test_a_step_that_overflows_is_skipped_and_halves_the_scale_until_one_fits():
 
 
 def test_a_gradient_too_small_for_float16_is_kept():
-    """1e-5 x 1e-4 = 1e-9 is 0 in float16, whose smallest number is 6e-8; 2^14 times that is none too small."""
+    """1e-5 x 1e-4 = 1e-9 is 0 in float16, whose smallest number is 6e-8; 2^14 times that is large enough."""
     window = product_window(1e-5, 1e-4)
     (_, lost), (_, kept) = (product_update(product_state(1.0, scale), window) for scale in (1.0, 2.0**14))
     assert lost["train/gradient_norm"] == 0
@@ -93,7 +93,7 @@ def test_the_scale_grows_again_after_many_steps_that_fit():
 
 
 def test_a_gradient_that_overflows_unscaled_is_divergence_and_stops_the_run():
-    """300 x 300 = 90,000, though the loss is but 900."""
+    """300 x 300 = 90,000 overflows, although the loss is only 900."""
     state, metrics = product_update(product_state(0.01, 1.0), product_window(300.0, 300.0))
     assert float(state.optimiser_state.loss_scale.scale) == 1.0 == learner.MINIMUM_SCALE
     assert np.isfinite(metrics["train/loss"]) and np.isfinite(state.params["w"])
@@ -116,8 +116,8 @@ def test_an_overflow_on_one_device_skips_the_step_on_all():
 # --- the networks -----------------------------------------------------------------------------------------------------
 
 
-def test_min_max_scaling_is_that_of_float32():
-    """Its epsilon is no normal float16; nor is the square of a range of 0.003, which the gradient divides by."""
+def test_min_max_scaling_in_float16_is_close_to_float32():
+    """The epsilon and the square of a range of 0.003, by which the gradient divides, are too small for float16."""
     rows = jnp.array([[3.0, 3.0, 3.0, 3.0], [0.0, 1e-3, 2e-3, 3e-3], [-3e4, 6e4, 0.0, 1e3]], jnp.float16)
 
     @jax.jit
@@ -138,7 +138,7 @@ def test_min_max_scaling_is_that_of_float32():
         for kind in (("tower", 0), ("mlp", 1), ("attention", 1), ("fully_convolutional", 0))
     ],
 )
-def test_loss_and_gradient_in_float16_are_those_of_float32(kind, num_blocks):
+def test_loss_and_gradient_in_float16_are_close_to_float32(kind, num_blocks):
     window = random_window(0, 4, 4, BOARD.num_actions, BOARD.observation_shape)
     window = window._replace(observation=window.observation > 0.5)
     batch = make_batch(window, jax.random.key(0), unroll_steps=1)
@@ -169,7 +169,7 @@ NETWORK = replace(tiny_run.CONFIG.network, num_blocks=0, compute_dtype="float16"
 CONFIG = replace(tiny_run.CONFIG, network=NETWORK, targets=replace(tiny_run.CONFIG.targets, unroll_steps=1))
 
 
-def test_a_run_scales_its_loss_and_keeps_parameters_and_what_search_says_in_float32():
+def test_a_float16_run_scales_its_loss_and_keeps_parameters_and_search_results_in_float32():
     algorithm, mesh = algorithms.make(CONFIG), tiny_run.mesh()
     state = make_init(algorithm, CONFIG.seed, mesh).eval_shape()
     assert isinstance(state.learner.optimiser_state, learner.ScaledState)
@@ -179,6 +179,6 @@ def test_a_run_scales_its_loss_and_keeps_parameters_and_what_search_says_in_floa
     assert "train/loss_scale" in metrics and jax.tree.structure(after) == jax.tree.structure(state)
 
 
-def test_a_run_in_float32_has_no_scale():
+def test_a_run_in_float32_has_no_loss_scale():
     state = tiny_run.abstract_state().learner
     assert not isinstance(state.optimiser_state, learner.ScaledState)

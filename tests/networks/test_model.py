@@ -116,7 +116,7 @@ def test_parameters_are_float32_whatever_the_arithmetic():
         assert {leaf.dtype for leaf in jax.tree.leaves(shapes[1])} == {jnp.dtype("float32")}
 
 
-def test_reconstruction_has_the_observations_shape_and_reads_the_embedding_alone(case, observation):
+def test_reconstruction_has_the_observations_shape_and_depends_on_the_embedding(case, observation):
     embedding = case.initial(case.params, observation).embedding
     logits = jax.jit(case.model.reconstruct)(case.params, embedding)
     assert logits.shape == observation.shape and logits.dtype == jnp.float32
@@ -139,7 +139,7 @@ def test_arithmetic_in_bfloat16_stays_close_to_float32(case, observation):
     assert_outputs_close(root, expected, atol=0.1, rtol=0.02)  # XLA's fusions decide what is rounded
     imagined = case.recurrent(case.params, expected.embedding, ACTIONS)
     same = np.ones(N, bool)
-    if case.kind == "fully_convolutional":  # what is judged are bits, and one that is nearly 0 may turn
+    if case.kind == "fully_convolutional":  # the heads read bits, and one that is nearly 0 may flip
         same = np.all((np.asarray(child.embedding) > 0) == (np.asarray(imagined.embedding) > 0), axis=(1, 2, 3))
         assert same.sum() >= N - 2
     assert_outputs_close(rows(child, same), rows(imagined, same), atol=0.1, rtol=0.02)
@@ -187,8 +187,8 @@ def test_a_rows_output_does_not_depend_on_the_rest_of_the_batch(case, observatio
 # --- actions ----------------------------------------------------------------------------------------------------------
 
 
-def test_every_action_leads_to_a_position_of_its_own(case, observation):
-    """Passes included; to tell them apart is what the index is for, to tell where is what the plane is for."""
+def test_every_action_leads_to_an_embedding_of_its_own(case, observation):
+    """Passes included: the index tells actions apart, and the plane says where they are."""
     root = case.initial(case.params, np.broadcast_to(observation[:1], observation.shape))
     by_action = [
         np.asarray(case.recurrent(case.params, root.embedding, np.resize(np.arange(i, i + N), N).astype(np.int32))[0])
@@ -214,7 +214,7 @@ def test_a_towers_action_changes_the_neighbourhood_of_its_cell():
 
 @pytest.mark.parametrize("shape", [(3, 3), (2, 5), (5, 2), (1, 4), (1, 1)])
 def test_a_kernel_placed_on_a_cell_is_the_convolution_of_a_one_there(shape):
-    """Values and gradients, for every cell and for none; side by side and in one batch."""
+    """Values and gradients, for every cell and for none, in one batch."""
     generator, cells = np.random.default_rng(0), shape[0] * shape[1]
     ones = np.eye(cells + 1, cells, -1, dtype=np.float32).reshape(-1, *shape, 1)
     kernel, weights = (np.float32(generator.normal(size=s)) for s in ((3, 3, 4), (cells + 1, *shape, 4)))
@@ -280,7 +280,7 @@ def imagining():
     return compiled("observation"), np.random.default_rng(3).random((N, *BOARD.observation_shape)) > 0.5
 
 
-def test_what_was_seen_is_known_for_certain(imagining):
+def test_an_observation_is_reconstructed_with_certainty(imagining):
     case, bits = imagining
     logits = case.model.reconstruct(case.params, case.initial(case.params, bits).embedding)
     np.testing.assert_array_equal(logits > 0, bits)
@@ -288,7 +288,7 @@ def test_what_was_seen_is_known_for_certain(imagining):
 
 
 def test_only_the_bits_of_an_imagined_observation_matter(imagining):
-    """So an error that does not turn a bit is mended at the next step."""
+    """An error that flips no bit therefore disappears at the next step."""
     case, bits = imagining
     unsure, certain = (np.where(bits, size, -size).astype(np.float32) for size in (0.1, 7.0))
     one, other = (case.recurrent(case.params, embedding, ACTIONS) for embedding in (unsure, certain))
@@ -302,7 +302,7 @@ def test_an_imagined_position_is_judged_as_the_same_one_seen(imagining):
     assert_outputs_close(imagined[2:], seen[2:], rtol=1e-5, atol=1e-6)
 
 
-def test_dynamics_learns_from_the_observation_and_the_reward_and_from_no_judgement(imagining):
+def test_dynamics_gets_gradients_of_embedding_and_reward_but_not_of_value_and_policy(imagining):
     (_, model, _, params, *_), bits = imagining
 
     def totals(params):
@@ -315,7 +315,7 @@ def test_dynamics_learns_from_the_observation_and_the_reward_and_from_no_judgeme
     assert reaches == [True, True, False, False]
 
 
-def test_numbers_cannot_be_imagined_as_bits():
+def test_the_observation_network_refuses_observations_that_are_not_boolean():
     environment = BOARD._replace(observe=lambda state: jnp.zeros((3, 3, 2)))
     with pytest.raises(ValueError, match="--network.kind"):
         make_network("observation", environment)

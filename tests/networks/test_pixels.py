@@ -1,4 +1,4 @@
-"""The network for screens: blocks by hand, sizes, and what a picture is read back from."""
+"""The network for screens: blocks by hand, sizes, and the reconstruction of a picture."""
 
 import jax
 import jax.numpy as jnp
@@ -28,7 +28,7 @@ def test_a_screen_is_shrunk_to_64_cells_or_fewer(shape, sizes):
     assert -(-shape[0] // factor) * -(-shape[1] // factor) <= pixels.MOST_CELLS
 
 
-def test_each_cell_is_read_back_as_its_own_block_of_the_picture():
+def test_each_cell_reconstructs_its_own_block_of_the_picture():
     sizes = pixels.Sizes(3, 1, (6, 10, 2), 5, 1, jax.nn.relu, jnp.float32)
     picture = pixels.Picture(sizes._replace(observation_shape=(12, 20, 2)))
     cells = jnp.zeros((1, 6, 10, 5))
@@ -38,7 +38,7 @@ def test_each_cell_is_read_back_as_its_own_block_of_the_picture():
     assert lit[2:4, 6:8].all() and lit.sum() == 2 * 2 * 2
 
 
-def test_a_screen_of_minatar_is_imagined_in_25_cells_and_read_back_whole():
+def test_a_screen_of_minatar_is_embedded_in_25_cells_and_reconstructed_whole():
     environment = make_environment("minatar-breakout")
     model = make_network("pixels", environment)
     params, seen = jax.eval_shape(model.init, jax.random.key(0)), jnp.zeros((3, *environment.observation_shape))
@@ -47,6 +47,6 @@ def test_a_screen_of_minatar_is_imagined_in_25_cells_and_read_back_whole():
     assert jax.eval_shape(model.reconstruct, params, root.embedding).shape == seen.shape
 
 
-def test_a_list_of_numbers_is_no_screen():
+def test_the_pixels_network_refuses_a_list_of_numbers():
     with pytest.raises(ValueError, match="kind pixels"):
         make_network("pixels", make_environment("backgammon"))

@@ -67,7 +67,7 @@ def test_a_two_hot_code_is_a_distribution_on_neighbours_with_the_scalar_as_its_m
 
 
 @pytest.mark.parametrize("support", [BOARD_GAME, Support(-20.0, 20.0, 41)], ids=["board game", "large returns"])
-def test_a_head_that_says_the_two_hot_code_is_read_as_the_scalar_and_has_loss_0(support):
+def test_logits_of_a_two_hot_code_give_its_scalar_and_loss_0(support):
     x = f32(np.linspace(support.low, support.high, 33))
     logits = logits_of(two_hot(x, support))
     np.testing.assert_allclose(to_scalar(logits, support), x, rtol=1e-3, atol=1e-3)
@@ -79,7 +79,7 @@ def test_logits_of_zero_mean_the_value_0(num_bins):
     np.testing.assert_allclose(to_scalar(f32(np.zeros((3, num_bins))), Support(-1.0, 1.0, num_bins)), 0, atol=1e-6)
 
 
-def test_the_loss_is_the_cross_entropy_in_loops():
+def test_the_loss_equals_the_cross_entropy_in_plain_loops():
     generator = np.random.default_rng(0)
     logits = generator.normal(size=(6, 5)).astype(np.float32)
     target = np.array([-1.0, -0.3, 0.0, 0.99, 1.0, 1.7], np.float32)
@@ -110,7 +110,7 @@ def squashed(x):
     return np.sign(x) * (np.sqrt(np.abs(x) + 1) - 1) + 1e-3 * x
 
 
-def test_squash_by_hand_and_undone():
+def test_squash_by_hand_and_its_inverse():
     found = squash(f32([0, 3, -3, 99, 1e4]))
     np.testing.assert_allclose(found, [0, 1.003, -1.003, 9.099, 109.005], rtol=1e-4)
     x = f32([-100_000.0, -4096, -4, -0.01, 0, 1e-3, 1, 8, 2048, 65536])
@@ -128,7 +128,7 @@ def test_the_bins_of_a_large_support_are_even_after_squashing():
     assert np.argmax(two_hot(f32([1e7]), LARGE)) == 254
 
 
-def test_a_large_return_is_read_as_it_was_written_and_fresh_heads_say_0():
+def test_large_returns_survive_two_hot_codes_and_fresh_heads_give_0():
     x = f32([-50_000, -4, 0, 4, 1000, 37_356])
     np.testing.assert_allclose(to_scalar(logits_of(two_hot(x, LARGE)), LARGE), x, rtol=1e-3, atol=1e-3)
     np.testing.assert_allclose(to_scalar(np.zeros((1, 255), f32), LARGE), 0, atol=1e-3)
@@ -137,6 +137,6 @@ def test_a_large_return_is_read_as_it_was_written_and_fresh_heads_say_0():
     np.testing.assert_allclose(scalar_loss(f32([[7.099]]), f32([99]), scalar), [2.0], rtol=1e-3)
 
 
-def test_a_mixed_return_is_read_as_the_mean_of_h():
+def test_a_mixture_of_returns_is_averaged_after_squashing():
     mixed = np.mean(two_hot(f32([0, 1000]), LARGE), axis=0, keepdims=True)
     np.testing.assert_allclose(to_scalar(logits_of(mixed), LARGE), [272.8], rtol=1e-2)

@@ -50,8 +50,8 @@ def test_a_product_and_its_cotangents_are_of_rounded_factors_summed_exactly(size
 
 
 @pytest.mark.usefixtures("units")
-def test_a_transposed_product_is_one_that_can_be_computed():
-    """Without its barrier XLA (jaxlib 0.10) exchanges the factors and then has no program for what that makes."""
+def test_a_transposed_product_can_be_compiled():
+    """Without its barrier XLA (jaxlib 0.10) exchanges the factors and cannot compile the result."""
     inputs, kernel, _ = random_factors(64, 96, 32)
     rounded_transpose = jax.jit(lambda a, b: bfloat16_products.product(bfloat16_products.transposed(a), b).T)
     found = rounded_transpose(kernel, inputs.T)
@@ -59,7 +59,7 @@ def test_a_transposed_product_is_one_that_can_be_computed():
 
 
 @pytest.mark.usefixtures("units")
-def test_kernels_side_by_side_have_each_its_own_gradient():
+def test_vmap_over_kernels_gives_each_its_own_gradient():
     inputs, kernel, cotangent = random_factors(5, 9, 4)
     kernels = jnp.stack([kernel, -2 * kernel])
 
@@ -95,8 +95,8 @@ def test_a_dense_layers_contraction_is_the_product():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind, checkpoint_unroll", [("tower", True), ("observation", False)])
-def test_a_run_learns_on_two_devices(kind, checkpoint_unroll):
-    """Every product in a run's own surroundings: loops, devices, a gradient that computes steps anew."""
+def test_a_run_with_bfloat16_products_learns_on_two_devices(kind, checkpoint_unroll):
+    """Every product inside a run: in loops, on devices, in a gradient that computes steps again."""
     changes = {"kind": kind, "width": 32, "num_blocks": 1, "compute_dtype": "bfloat16_products"}
     changes = {f"network.{name}": value for name, value in changes.items()} | {"replay.min_frames": 1}
     changes |= {"optimiser.checkpoint_unroll": checkpoint_unroll, "optimiser.reconstruction_weight": 1.0}

@@ -45,7 +45,7 @@ def assert_close(one, other, tolerance=1e-4):
 @pytest.mark.parametrize("board", [(2, 3), (6, 7)])
 @pytest.mark.parametrize("formulation", [native, im2col])
 def test_every_formulation_equals_the_definition(formulation, board):
-    """Winograd's is held to it below, with every tile."""
+    """Winograd's is tested below, with every tile."""
     inputs, kernel = arrays((2, *board, 3), (3, 3, 3, 4))
     assert_close(jax.jit(formulation)(inputs, kernel), definition(np.asarray(inputs), np.asarray(kernel)))
 
@@ -70,7 +70,7 @@ def test_outputs_and_gradients_of_every_odd_kernel_equal_those_of_the_native_con
         (32, jnp.bfloat16, 2e-2, 1e-2),  # factors are rounded by up to 2^-9, three times in a row
     ],
 )
-def test_a_scan_applies_the_convolution_again_and_again_and_differentiates_through_it(
+def test_convolutions_in_a_scan_have_the_outputs_and_gradients_of_an_unrolled_loop(
     channels, product_dtype, tolerance, gradient_tolerance
 ):
     inputs, kernel = arrays((2, 3, 4, channels), (3, 3, channels, channels))
@@ -118,7 +118,7 @@ def test_bfloat16_boards_are_summed_in_float32_and_return_as_bfloat16(channels):
 
 
 @pytest.mark.parametrize("board", [(2, 3), (4, 5), (6, 6), (1, 9), (7, 6)])
-def test_every_tile_is_exact_to_a_few_units_of_float32_forwards_and_backwards(board):
+def test_winograd_is_exact_to_a_few_float32_units_with_every_tile_forwards_and_backwards(board):
     inputs, kernel, cotangent = arrays((4, *board, 64), (3, 3, 64, 64), (4, *board, 64))
     both = jax.jit(lambda *primals: [with_cotangents(by, cotangent, *primals) for by in (winograd, native)])
     (outputs, *ours), (_, *theirs) = both(inputs, kernel)
@@ -154,7 +154,7 @@ def test_row_windows_round_nothing_but_the_factors_forwards_and_backwards(board,
 
 
 @pytest.mark.parametrize("shape", [(3, 3, 32, 33), (3, 3, 16, 32), (5, 5, 32, 32)])
-def test_products_of_other_kernels_are_not_rounded_on_a_cpu(shape):
+def test_kernels_without_row_windows_are_not_rounded_on_a_cpu(shape):
     inputs, kernel = arrays((2, 4, 4, shape[2]), shape)
     convolved = jax.jit(convolve, static_argnums=2)
     np.testing.assert_array_equal(convolved(inputs, kernel, jnp.bfloat16), convolved(inputs, kernel, None))
@@ -168,7 +168,7 @@ def test_wide_kernels_multiply_bfloat16_on_a_cpu_if_asked():
     assert np.abs(asked - convolve(inputs, kernel)).max() > 1e-3
 
 
-def test_an_accelerator_multiplies_what_it_is_asked_to(monkeypatch):
+def test_an_accelerator_multiplies_in_the_dtype_that_is_asked_for(monkeypatch):
     monkeypatch.setattr(jax, "devices", lambda: [SimpleNamespace(platform="gpu")])
     inputs, kernel = arrays((2, 5, 5, 32), (3, 3, 32, 32))
     text = str(jax.make_jaxpr(lambda *operands: convolve(*operands, jnp.bfloat16))(inputs, kernel))

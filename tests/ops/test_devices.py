@@ -1,4 +1,4 @@
-"""Devices: counted from the machine, refused with advice, planned by the byte."""
+"""Devices: how many there are, how much memory they have, and what happens if they are missing."""
 
 import os
 import subprocess
@@ -13,7 +13,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from muzero_jax.ops import devices
 
 
-def test_a_containers_limits_count_where_there_are_any(tmp_path):
+def test_a_containers_cpu_and_memory_limits_are_read_if_it_has_any(tmp_path):
     """Memory is its limit less its use."""
     for quota, limit, cores, free in (("max", "max", None, None), ("150000", "1000", 1.5, 600)):
         (tmp_path / "cpu.max").write_text(f"{quota} 100000\n")
@@ -22,7 +22,7 @@ def test_a_containers_limits_count_where_there_are_any(tmp_path):
         assert (devices._cgroup_cpu_quota(tmp_path), devices._cgroup_memory_free(tmp_path)) == (cores, free)
 
 
-def test_a_kind_of_device_that_is_not_there_is_one_line_and_the_cpu(capsys):
+def test_a_missing_kind_of_device_prints_one_line_and_the_cpu_is_used(capsys):
     assert devices.configure_devices(2, "gpu") == 2
     assert capsys.readouterr().err == "JAX finds no GPU on this machine; the CPU is used instead\n"
     assert devices.configure_devices(2, "cpu") == devices.configure_devices(2, "auto") == 2
@@ -59,7 +59,7 @@ hardware_utils.has_visible_nvidia_gpu = lambda: False
     [(BROKEN_PLUGIN, "", "Unable to initialize backend 'broken'"), (NO_NVIDIA_DEVICE, "cuda", "there is no device")],
     ids=["broken plugin", "no NVIDIA device"],
 )
-def test_an_accelerator_that_does_not_start_is_one_line_and_as_many_cpu_devices_as_asked(machine, platforms, reason):
+def test_an_accelerator_that_does_not_start_prints_one_line_and_the_cpu_is_used(machine, platforms, reason):
     program = machine + (
         "import jax; from muzero_jax.ops.devices import configure_devices\n"
         "print(configure_devices(3, 'gpu'), len(jax.devices()), jax.jit(lambda x: x + 1)(1).device.platform)"
@@ -76,9 +76,7 @@ def test_an_accelerator_that_does_not_start_is_one_line_and_as_many_cpu_devices_
 @pytest.mark.parametrize(
     ("told", "available", "kind"), [({"bytes_limit": 16 * 2**30}, 16 * 2**30, "small GPU"), (None, 1000, "large GPU")]
 )
-def test_a_device_that_counts_its_memory_is_believed_and_one_that_does_not_has_the_hosts(
-    monkeypatch, told, available, kind
-):
+def test_a_device_without_memory_statistics_is_given_the_hosts_memory(monkeypatch, told, available, kind):
     monkeypatch.setattr(jax, "devices", lambda: [SimpleNamespace(platform="METAL", memory_stats=lambda: told)])
     monkeypatch.setattr(devices, "_mem_available", lambda: 1000)
     monkeypatch.setattr(devices, "_cgroup_memory_free", lambda root: None)

@@ -26,7 +26,7 @@ from tests.reference.models import make_network, random_params
         (12, 361, 64, 12),  # 6 would be too small
     ],
 )
-def test_on_a_cpu_parts_are_what_its_cache_holds_but_never_small(monkeypatch, batch_size, cells, channels, expected):
+def test_on_a_cpu_parts_fit_in_the_cache_but_are_never_small(monkeypatch, batch_size, cells, channels, expected):
     monkeypatch.setattr(micro_batches, "target_device", lambda: SimpleNamespace(platform="cpu"))
     assert micro_batches.size_for_cache(batch_size, 4 * cells * channels, micro_batches.GRADIENT_BYTES) == expected
 
@@ -45,7 +45,7 @@ def test_an_accelerator_takes_a_batch_whole(monkeypatch):
         ({"kind": "observation", "width": 2048}, {"micro_batch_size": 64}, 64),
     ],
 )
-def test_parts_are_for_towers_unless_a_flag_asks_for_them(network, optimiser, expected):
+def test_only_towers_use_micro_batches_unless_a_flag_sets_their_size(network, optimiser, expected):
     config = Config(
         env="connect_four",
         network=NetworkConfig(**({"width": 64} | network)),
@@ -90,7 +90,7 @@ def tower():
 
 
 @pytest.mark.slow
-def test_a_tower_asked_in_parts_that_the_cache_holds_answers_the_same(monkeypatch, tower):
+def test_a_tower_gives_the_same_outputs_in_parts_that_fit_in_the_cache(monkeypatch, tower):
     monkeypatch.setattr(micro_batches, "target_device", lambda: SimpleNamespace(platform="cpu"))
     environment, model = tower
     asked = []
@@ -108,7 +108,7 @@ def test_a_tower_asked_in_parts_that_the_cache_holds_answers_the_same(monkeypatc
 
 @pytest.mark.parametrize("true_rules", [False, True])
 @pytest.mark.parametrize("layer_bytes, expected", [(micro_batches.INFERENCE_BYTES // 9, {8}), (None, {24})])
-def test_every_search_asks_in_parts_unless_the_network_is_no_tower(
+def test_every_search_calls_a_tower_in_parts_and_other_networks_whole(
     monkeypatch, tower, true_rules, layer_bytes, expected
 ):
     monkeypatch.setattr(micro_batches, "target_device", lambda: SimpleNamespace(platform="cpu"))

@@ -1,4 +1,4 @@
-"""What `--network.compute-dtype auto` means where."""
+"""The dtype that `--network.compute-dtype auto` chooses on each device."""
 
 from types import SimpleNamespace
 
@@ -47,7 +47,7 @@ def test_amx_is_known_by_its_flag_and_used_from_jaxlib_0_9_on(monkeypatch, flags
 
 
 @pytest.mark.parametrize("amx, chosen", [(True, "bfloat16_products"), (False, "float32")])
-def test_auto_asks_the_first_device_or_the_cpu_beside_it_where_programs_are_made_for_that(monkeypatch, amx, chosen):
+def test_auto_follows_the_device_that_programs_are_compiled_for(monkeypatch, amx, chosen):
     monkeypatch.setattr(precision, "has_amx", lambda: amx)
     assert precision.resolve("auto").compute_dtype == chosen
     cpu = jax.devices()[1]

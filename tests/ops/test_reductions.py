@@ -1,4 +1,4 @@
-"""Reductions in the form that each backend's compiler likes are NumPy's."""
+"""Reductions, in the form that is fast on each backend, equal NumPy's."""
 
 import jax.numpy as jnp
 import numpy as np

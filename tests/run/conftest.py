@@ -28,7 +28,7 @@ def draw_matches(patch):
 
 
 class Replaced:
-    """A function in the compiled program's place."""
+    """A function instead of the compiled program."""
 
     def __init__(self, call):
         self._call = call

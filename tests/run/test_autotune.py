@@ -38,7 +38,7 @@ def tuned(monkeypatch):
 
 
 @pytest.mark.parametrize("sizes", [OWN, Sizes(16, 4, 8), Sizes(8, 8, 8), Sizes(4, 4, 4), Sizes(8, 2, 8)])
-def test_other_sizes_learn_as_much_from_each_frame_and_remember_as_many(sizes):
+def test_other_sizes_keep_the_replay_ratio_and_the_number_of_stored_frames(sizes):
     tuned = autotune.with_sizes(CONFIG, sizes)
     assert autotune.sizes_of(tuned) == sizes and (tuned == CONFIG) == (sizes == OWN)
     assert windows_per_frame(tuned) == windows_per_frame(CONFIG)
@@ -46,7 +46,7 @@ def test_other_sizes_learn_as_much_from_each_frame_and_remember_as_many(sizes):
     assert tuned.replay.min_frames * sizes.num_envs == CONFIG.replay.min_frames * OWN.num_envs
 
 
-def test_a_buffer_holds_at_least_a_window_and_whole_rollouts_and_larger_batches_warm_up_shorter():
+def test_a_buffer_holds_a_window_in_whole_rollouts_and_larger_batches_warm_up_shorter():
     """A window is 2 + 4 + 1 = 7 frames, so with rollouts of 4 a game keeps 8."""
     replay = autotune.with_sizes(CONFIG, Sizes(64, 4, 8)).replay
     assert (replay.replay_length, replay.min_frames) == (8, 1)
@@ -54,7 +54,7 @@ def test_a_buffer_holds_at_least_a_window_and_whole_rollouts_and_larger_batches_
     assert autotune.with_sizes(config, Sizes(16, 4, 16)).optimiser.warmup_updates == 5
 
 
-def test_the_climb_reaches_the_thousands_of_games_that_an_accelerator_wants(tuned):
+def test_tuning_reaches_thousands_of_games_if_more_games_are_faster(tuned):
     """Twice the games are twice as fast up to 16,384, and nothing else matters."""
     config = presets.hex_any(6)
     found, lines, _ = tuned(lambda sizes: min(sizes.num_envs, 16_384), config)
@@ -62,15 +62,15 @@ def test_the_climb_reaches_the_thousands_of_games_that_an_accelerator_wants(tune
     assert lines[-1] == f"the same without a search: {' '.join(differing(found, config))}"
 
 
-def test_the_climb_ends_at_the_fastest_sizes_and_tries_none_twice(tuned):
+def test_tuning_ends_at_the_fastest_sizes_and_tries_none_twice(tuned):
     """More games help up to 16, longer rollouts and larger batches never."""
     found, _, tried = tuned(lambda s: min(s.num_envs, 16) * 100 / (s.rollout_length * s.batch_size))
     assert autotune.sizes_of(found) == Sizes(16, 1, 1) and len(tried) == len(set(tried))
 
 
 @pytest.mark.parametrize("error", [ValueError("16 games need too much"), RuntimeError("RESOURCE_EXHAUSTED: memory")])
-def test_what_cannot_be_is_skipped_and_the_rest_is_tried(error, tuned):
-    """Memory is for 8 games; at one update an iteration, 4 games would get half."""
+def test_sizes_that_fail_are_skipped_and_the_rest_is_tried(error, tuned):
+    """Memory suffices for 8 games; with one update an iteration for 8 games, 4 would get half an update."""
 
     def speed(sizes):
         if sizes.num_envs > 8:

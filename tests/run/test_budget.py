@@ -42,7 +42,7 @@ def test_the_first_budget_to_be_spent_ends_a_run(given, done, field):
         ({"minutes": 10.0, "max_iterations": 8}, 4, 5.5, [0.55, 5 / 8]),
     ],
 )
-def test_the_share_that_is_spent_by_hand(given, iteration, minutes, shares):
+def test_the_spent_share_of_a_budget_by_hand(given, iteration, minutes, shares):
     found = budget.progress(replace(CONFIG, **{"minutes": None} | given), iteration, minutes)
     np.testing.assert_allclose(found, shares, rtol=1e-6)
     assert found.dtype == np.float32
@@ -92,8 +92,8 @@ def timed(session, monkeypatch):
     return timed
 
 
-def test_a_chunk_is_told_the_share_of_the_minutes_that_are_over_also_in_a_resumed_run(timed):
-    """A minute is 10 chunks; of another budget another share is spent at once."""
+def test_each_chunk_gets_the_share_of_minutes_spent_also_in_a_resumed_run(timed):
+    """A minute is 10 chunks; if the budget is doubled, the share is halved at once."""
     timed.interrupt_in = 6
     assert timed().interrupted
     timed(resume=True)
@@ -101,7 +101,7 @@ def test_a_chunk_is_told_the_share_of_the_minutes_that_are_over_also_in_a_resume
     assert timed.asked == pytest.approx([*(chunk / 10 for chunk in range(10)), *(n / 20 for n in range(10, 20))])
 
 
-def test_time_for_evaluations_is_spent_too(timed):
+def test_evaluations_count_towards_the_minutes(timed):
     """Two matches of 3 s every half minute, and later three: a fifth of the time and more."""
     timed.match_seconds = 3.0
     timed(minutes=3.0, evaluation=replace(CONFIG.evaluation, interval_minutes=0.5))
@@ -110,7 +110,7 @@ def test_time_for_evaluations_is_spent_too(timed):
 
 
 @pytest.mark.parametrize("given", [{"updates": 12}, {"frames": 250}])
-def test_a_resumed_run_gets_the_shares_that_an_unbroken_one_gets(given, timed, unbroken):
+def test_a_resumed_run_gets_the_shares_that_an_uninterrupted_one_gets(given, timed, unbroken):
     """The eighth iteration spends either budget."""
     timed.interrupt_in = 2
     assert timed(minutes=None, **given).interrupted

@@ -1,4 +1,4 @@
-"""A user's functions hear what is written, and when one of them fails nothing is lost."""
+"""A user's functions get every record, and if one of them fails nothing is lost."""
 
 import json
 
@@ -24,7 +24,7 @@ def test_on_metrics_gets_every_record_and_on_evaluation_those_that_evaluate(sess
     assert evaluations == records[2:] and evaluations[0]["eval/random"] == 0.5, "the final matches"
 
 
-def test_what_a_function_raises_comes_through_once_the_run_is_saved(session):
+def test_an_exception_of_a_callback_is_raised_after_the_run_is_saved(session):
     heard, error = [], TrialPruned("no hope")
 
     def fail(record):
@@ -42,7 +42,7 @@ def test_what_a_function_raises_comes_through_once_the_run_is_saved(session):
     assert iterations == [2, 4, 6, 8, 8], "no record is lost or comes twice"
 
 
-def test_train_takes_a_budget_and_refuses_what_train_py_refuses(monkeypatch, tmp_path, saved_run):
+def test_train_takes_a_budget_and_refuses_what_the_command_refuses(monkeypatch, tmp_path, saved_run):
     handed = []
     monkeypatch.setattr(start, "train", lambda *arguments: handed.append(arguments) or Result({}, False))
     muzero_jax.train(tiny_run.CONFIG, tmp_path / "run", minutes=3.0)

@@ -1,4 +1,4 @@
-"""Compiled programs are kept on disk, and found again."""
+"""The folder in which compiled programs are kept."""
 
 from importlib.metadata import version
 from pathlib import Path
@@ -38,7 +38,7 @@ def test_programs_lie_in_the_users_cache_folder_by_jaxlib_and_machine(users_fold
     assert folder() != found
 
 
-def test_a_folder_that_jax_was_given_stays_and_gets_no_limit(tmp_path):
+def test_a_cache_folder_that_the_user_set_is_kept_with_its_limit(tmp_path):
     jax.config.update("jax_compilation_cache_dir", str(tmp_path / "mine"))
     before = jax.config.jax_compilation_cache_max_size
     assert folder() == tmp_path / "mine"

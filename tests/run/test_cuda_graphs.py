@@ -1,4 +1,4 @@
-"""One CUDA graph for a chunk: asked for where it is known to work, unless a flag says no."""
+"""One CUDA graph for a chunk: requested where it is known to work, unless a flag says no."""
 
 from types import SimpleNamespace
 
@@ -25,11 +25,11 @@ HOPPER = SimpleNamespace(platform="gpu", compute_capability="9.0")
         (SimpleNamespace(platform="tpu"), None, (0, 10, 2), False),
     ],
 )
-def test_one_graph_is_asked_for_where_it_is_known_to_work(device, cuda, jaxlib, is_asked_for):
+def test_one_cuda_graph_is_requested_where_it_is_known_to_work(device, cuda, jaxlib, is_asked_for):
     assert bool(cuda_graphs.options(device, cuda, jaxlib)) == is_asked_for
 
 
-def test_loops_are_captured_whatever_their_size_and_hoppers_annotations_left_out():
+def test_loops_of_every_size_are_captured_and_hopper_gets_no_slice_annotations():
     """With loops in the list and a least size above 1, jax 0.10 captures nothing in a chunk of several iterations."""
     chosen = cuda_graphs.options(HOPPER, 12090, (0, 10, 2))
     assert (
@@ -39,8 +39,8 @@ def test_loops_are_captured_whatever_their_size_and_hoppers_annotations_left_out
     assert "xla_disable_hlo_passes" not in cuda_graphs.options(GPU, 12090, (0, 10, 2))
 
 
-def test_one_graph_is_asked_for_unless_a_flag_says_no_or_cudnn_is_called(monkeypatch):
-    """cuDNN's first call of a process, if it falls into the capture of a graph, was seen to fail."""
+def test_one_cuda_graph_is_requested_unless_a_flag_says_no_or_cudnn_is_called(monkeypatch):
+    """cuDNN's first call in a process was seen to fail while a graph was captured."""
     monkeypatch.setattr(cuda_graphs, "installed", lambda: (12090, (0, 10, 2)))
     product, convolution = jax.jit(lambda x: x @ x), jax.jit(lambda x: native(x[None, :, :, None], x[:, :, None, None]))
     asked = []

@@ -22,7 +22,7 @@ RECORD = {
 }
 
 
-def test_away_from_a_terminal_a_record_is_a_line(monkeypatch):
+def test_without_a_terminal_a_record_is_a_line(monkeypatch):
     """With the time left at the pace so far; a single-player game has its return beside random play's."""
     monkeypatch.setattr(display, "LINE_SECONDS", 0.0)
     lines = []

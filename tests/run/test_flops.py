@@ -1,4 +1,4 @@
-"""Operations are counted as a person would by hand, whatever a program is wrapped in."""
+"""FLOPs are counted as by hand, whatever a program is wrapped in."""
 
 import functools
 from dataclasses import replace
@@ -54,8 +54,8 @@ def sometimes(a, b):
     ],
     ids=["product", "batch", "loops", "gradient", "convolution", "branch"],
 )
-def test_a_product_of_matrices_is_a_product_and_a_sum_for_each_pair(function, inputs, expected):
-    """Loops count every step, calls what they call; what a branch may leave out is told apart."""
+def test_a_matrix_product_counts_2_flops_for_each_pair_of_factors(function, inputs, expected):
+    """Loops count every step, calls what they call; what a branch may skip is counted separately."""
     assert traced(function, *inputs) == expected
 
 
@@ -82,7 +82,7 @@ CONVOLUTION = 2 * (2 * 5 * 5) * (3 * 3 * 32 * 32)
 
 
 @pytest.mark.parametrize("formulation", [native, im2col, winograd, row_windows])
-def test_a_boards_convolution_is_a_product_and_a_sum_for_each_cell_and_weight(formulation):
+def test_a_board_convolution_counts_2_flops_for_each_cell_and_weight(formulation):
     """Each gradient costs another one, and steps that are computed again for it count again."""
 
     def loss(boards, kernel):
@@ -110,7 +110,7 @@ def tower(compute_dtype):
 @pytest.mark.parametrize(
     "platform, compute_dtype", [("cpu", "float32"), ("cpu", "bfloat16_products"), ("gpu", "float32")]
 )
-def test_a_towers_search_by_hand(monkeypatch, platform, compute_dtype):
+def test_flops_of_a_towers_search_by_hand(monkeypatch, platform, compute_dtype):
     """h and f, and g and f for each of 5 simulations, of 2 games; 9 cells, 4 planes, 10 actions, 3 bins.
 
     Beyond the network a search makes small products of its own, as of the bins with their values.

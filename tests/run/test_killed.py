@@ -18,7 +18,7 @@ EVALUATION = replace(  # once the matches are compiled, and at the end; long eno
     CONFIG.evaluation, interval_minutes=1000.0, games=64, final_games=64, mcts_simulations=(100,)
 )
 SELDOM = 2.0
-"""Minutes between two saves, which are more than such a run takes: it is killed while it trains and saves nothing."""
+"""Minutes between two saves, longer than such a run, so that it is killed while it trains and does not save."""
 
 
 def newest_record(run_dir):
@@ -55,7 +55,7 @@ def kill(run_dir, phase, dice, cache):
 
 
 def run_to_its_end(run_dir, cache):
-    """Goes on with a run, if it had not written its last word when it was killed."""
+    """Resumes a run, unless it had ended when it was killed."""
     if run_directory.has_ended(run_dir):
         return
     with process.start(run_dir, cache=cache) as run:
@@ -72,7 +72,7 @@ def cache(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def unbroken(cache, tmp_path_factory):
-    """The folder of a run that nobody killed."""
+    """The folder of a run that was never killed."""
     run_dir = tmp_path_factory.mktemp("runs") / "unbroken"
     process.begin(run_dir, max_iterations=LAST, evaluation=EVALUATION)
     run_to_its_end(run_dir, cache)
@@ -81,11 +81,10 @@ def unbroken(cache, tmp_path_factory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(RUNS))
-def test_a_run_goes_on_after_kill_9_at_any_moment_as_if_nothing_had_happened(number, cache, unbroken, tmp_path):
-    """Each run is killed five times, once in every phase, and each time gone on with.
+def test_a_run_killed_at_any_moment_ends_bit_for_bit_like_an_uninterrupted_one(number, cache, unbroken, tmp_path):
+    """Each run is killed five times, once in every phase, and resumed each time.
 
-    A save takes place while the next chunk runs. So where each chunk is saved, that of the save under way and the next
-    may be lost.
+    A save takes place while the next chunk runs, so a kill can lose two chunks although each one is saved.
     """
     run_dir, seed = tmp_path / "run", random.randrange(1000)
     dice = random.Random(seed)

@@ -19,7 +19,7 @@ def make_plan(program, *, copied_by_saves=False):
     return memory.make_plan(tiny_run.abstract_state(), program, copied_by_saves=copied_by_saves)
 
 
-def test_the_plan_is_the_state_and_what_xla_says_that_the_program_needs_besides():
+def test_the_plan_is_the_state_plus_what_xla_reports_for_the_program():
     """Two devices share 8 games of 32 frames; two counters of the buffer are on both. A save holds the state again."""
     sizes = {"output": 1000, "alias": 900, "temp": 20, "generated_code": 3, "argument": 10**9}
     account = SimpleNamespace(**{f"{name}_size_in_bytes": size for name, size in sizes.items()})
@@ -32,7 +32,7 @@ def test_the_plan_is_the_state_and_what_xla_says_that_the_program_needs_besides(
 
 
 @pytest.mark.usefixtures("unbroken")  # which compiles the program
-def test_a_real_program_takes_the_planned_state_as_its_argument_and_gives_it_back_in_place():
+def test_a_compiled_program_takes_the_planned_state_and_returns_it_in_place():
     plan, account = make_plan(tiny_run.program()), tiny_run.program().memory_analysis()
     state = plan.total - plan.parts["program"]
     assert abs(state - account.argument_size_in_bytes) < 64  # a few counters and the key
@@ -58,7 +58,7 @@ def test_a_run_that_cannot_fit_is_refused_with_the_flags_that_lower_its_largest_
 
 
 @pytest.mark.parametrize(("games", "num_devices", "nearest"), [(250, 4, "248 or 252"), (3, 8, "8")])
-def test_games_that_devices_cannot_share_evenly_are_refused_with_the_nearest_that_they_can(games, num_devices, nearest):
+def test_games_that_devices_cannot_share_are_refused_with_the_nearest_numbers_that_fit(games, num_devices, nearest):
     check_shares(configs.with_values(CONFIG, {"self_play.num_envs": 24, "optimiser.batch_size": 24}), num_devices)
     with pytest.raises(ValueError, match=f"^--self-play.num-envs {games} .* {nearest}$"):
         check_shares(configs.with_values(CONFIG, {"self_play.num_envs": games}), num_devices)

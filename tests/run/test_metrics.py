@@ -49,7 +49,7 @@ def test_a_resumed_run_has_every_iteration_once(resume_from, then, found, tmp_pa
 
 @pytest.mark.parametrize("ends, found", [(True, 1.0), (False, "none")])
 def test_random_play_that_does_not_end_in_time_has_no_return(ends, found, monkeypatch):
-    """Freeway's games last for 2,500 moves whatever one plays; a record holds numbers alone."""
+    """Freeway's games last 2,500 moves whatever is played, and a record holds only numbers."""
     monkeypatch.setattr("muzero_jax.run.run.MOST_MOVES", 2)
     step = Step(PROBES.init(jax.random.key(0)), jnp.float32(1), jnp.float32(not ends), jnp.bool_(ends))
     totals = Totals(Config(), {}, Flops(0.0, 0.0))
@@ -57,7 +57,7 @@ def test_random_play_that_does_not_end_in_time_has_no_return(ends, found, monkey
     assert totals.record.get(RANDOM_RETURN, "none") == found
 
 
-def test_counts_go_on_from_the_last_line_before_the_checkpoint(tmp_path):
+def test_a_resumed_run_reads_the_last_record_up_to_its_checkpoint(tmp_path):
     assert last_record(tmp_path, up_to_iteration=8) == {}
     with open_metrics(tmp_path, tensorboard=False) as write:
         write({"iteration": 8, "time/minutes": 1.0, "train/loss": np.nan})
@@ -100,7 +100,7 @@ def test_wandb_gets_the_numbers_by_iteration(monkeypatch, tmp_path):
 # --- curves -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_curve_ends_in_the_final_match_and_not_in_a_hook():
+def test_of_two_evaluations_at_the_same_time_a_curve_shows_the_last():
     last = {"time/minutes": 2.0, "eval/random": 0.5}
     records = [{"time/minutes": 1.0, "eval/random": 0.4}, last, last | {"eval/random": 0.7}]
     strength, _ = draw_progress(records).axes

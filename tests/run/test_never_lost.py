@@ -1,6 +1,6 @@
-"""What happens to a run from outside costs no more than the work since its last save, and is one sentence.
+"""Signals, a full disk and `kill -9` cost a run no more than the work since its last save.
 
-Each test ends with "resumed, and equal to the unbroken run to the last bit".
+Tests of whole runs end by resuming the run, which must then equal an uninterrupted one bit for bit.
 """
 
 import os
@@ -35,7 +35,7 @@ EVALUATED = replace(CONFIG.evaluation, interval_minutes=1e-9)  # after every chu
 
 
 def assert_goes_on(session, unbroken, **changes):
-    """Resumed, the run ends as if nothing had happened, and says each chunk once."""
+    """Resumed, the run ends like an uninterrupted one and has recorded each chunk once."""
     session(max_iterations=8, resume=True, **changes)
     assert_same(saved_state(session.directory)[1], unbroken[8])
     assert [record["total/frames"] for record in process.chunks(session.directory)] == [64, 128, 192, 256]
@@ -45,7 +45,7 @@ def assert_goes_on(session, unbroken, **changes):
 
 
 @pytest.mark.parametrize("signum", [signal.SIGTERM, slow(signal.SIGHUP)])
-def test_a_system_that_asks_for_the_end_gets_a_saved_run(signum, session, unbroken):
+def test_sigterm_and_sighup_save_the_run(signum, session, unbroken):
     before = signal.getsignal(signum)
     result = session(signalled_in_chunk(2, signum), max_iterations=8)
     assert result.interrupted and result.by_system and not result.summary["finished"]
@@ -85,8 +85,8 @@ def test_a_signal_in_the_final_matches_ends_them_and_they_can_be_played_later(se
     assert run_directory.read_summary(session.directory)["strength"] == {"random": DRAWN}
 
 
-def test_what_nohup_ignores_stays_ignored_and_signals_that_come_together_are_one_request():
-    """A closed terminal's come from the kernel and from the shell; systemd sends both; drivers pass them on."""
+def test_an_ignored_sighup_stays_ignored_and_repeated_signals_are_one_request():
+    """`nohup` ignores SIGHUP. Kernel and shell both signal for a closed terminal, and so does systemd for a stop."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         with Interrupt() as asked:
@@ -113,8 +113,8 @@ with Interrupt() as asked:
 """
 
 
-def test_what_is_said_to_a_terminal_that_was_closed_goes_nowhere():
-    """Else to write there would be an error, and the run that closed with it not be saved."""
+def test_writing_to_a_closed_terminal_is_no_error():
+    """An error would end the run before it is saved."""
     ours, its = os.openpty()
     with subprocess.Popen([sys.executable, "-c", IN_TERMINAL], stdout=its, stderr=its) as process:
         os.close(its)
@@ -151,7 +151,7 @@ def disk():
         slow(run, "split_time", "summary.json"),
     ],
 )
-def test_a_full_disk_is_one_sentence_and_the_newest_good_checkpoint_stays(
+def test_a_full_disk_gives_one_error_message_and_keeps_the_newest_good_checkpoint(
     place, name, words, disk, session, monkeypatch, unbroken
 ):
     """It fills up in the third chunk, or when a function that writes is called for the third time."""
@@ -186,8 +186,8 @@ def test_a_full_disk_is_one_sentence_and_the_newest_good_checkpoint_stays(
 # --- kill -9 ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_run_that_was_killed_before_its_first_save_ended_begins_again(session, unbroken):
-    """But one whose checkpoints were there and are gone is refused, for it would lose its records."""
+def test_a_run_that_was_killed_before_its_first_save_starts_again(session, unbroken):
+    """If its checkpoints were deleted later, resuming is an error, because its records would be lost."""
     session(signalled_in_chunk(2, signal.SIGTERM), max_iterations=8)
     shutil.rmtree(session.directory / "checkpoints")
     with pytest.raises(ValueError, match="no checkpoint to continue from; --overwrite"):
@@ -196,8 +196,8 @@ def test_a_run_that_was_killed_before_its_first_save_ended_begins_again(session,
     assert_goes_on(session, unbroken)
 
 
-def test_totals_go_on_from_the_checkpoint_though_the_evaluation_after_it_failed(session, monkeypatch, unbroken):
-    """A chunk is recorded before it is saved: else the totals of a run that is killed here lack its last chunk."""
+def test_totals_continue_from_the_checkpoint_although_the_evaluation_after_it_failed(session, monkeypatch, unbroken):
+    """A chunk is recorded before it is saved; otherwise the totals of a run killed here would lack its last chunk."""
 
     def killed(*arguments, **keywords):
         raise RuntimeError("killed")

@@ -1,4 +1,4 @@
-"""A trace is taken of a few chunks that learn, and told by the scopes the program was written under."""
+"""A trace of a few chunks, and its time by the scopes of the program."""
 
 import gzip
 import json
@@ -23,7 +23,7 @@ def operation(name, microseconds, module="jit_chunk"):
     return {"ph": "X", "name": name, "dur": microseconds, "args": {"hlo_op": name, "hlo_module": module}}
 
 
-def test_an_operation_is_known_by_its_scopes_and_a_loops_time_is_that_of_its_body():
+def test_time_is_summed_by_scope_and_a_loops_time_is_that_of_its_body():
     assert profiling.operation_scopes(PROGRAM) == {
         "while.1": "",
         "fusion.2": "rollout/search/expand/network",
@@ -45,7 +45,7 @@ def test_an_operation_is_known_by_its_scopes_and_a_loops_time_is_that_of_its_bod
 
 
 def test_a_real_trace_of_a_runs_program_opens_and_has_its_scopes(tmp_path):
-    """The first chunks learn nothing yet."""
+    """The first chunks do not learn yet, so `update` is looked up in the program and not in the trace."""
     state = tiny_run.make_init()()
     with ChunkProfiler(tmp_path) as profiler:
         profiler.warmed_up()

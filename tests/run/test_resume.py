@@ -1,6 +1,6 @@
-"""A run can be stopped at any time and goes on as if nothing had happened, bit for bit.
+"""A run can be stopped at any time, and resumed it ends like an uninterrupted one, bit for bit.
 
-`start.train` runs here with the shared tiny program in place of its own compilation and without matches, whose results
+`start.train` runs here with the shared tiny program instead of its own compilation and without matches, whose results
 no state depends on.
 """
 
@@ -27,8 +27,8 @@ from tests.run.conftest import DRAWN, happening_in_chunk, saved_state, signalled
 # --- bit for bit ------------------------------------------------------------------------------------------------------
 
 
-def test_a_resumed_run_ends_where_an_unbroken_one_does(session, unbroken):
-    """Also one that is asked to go on where nothing is left of its budget."""
+def test_a_resumed_run_ends_bit_for_bit_like_an_uninterrupted_one(session, unbroken):
+    """Also if it is resumed with nothing left of its budget."""
     for max_iterations in (4, 8, 8):
         resume = max_iterations > 4 or session.directory.exists()
         assert session(max_iterations=max_iterations, resume=resume).summary["iteration"] == max_iterations
@@ -37,7 +37,7 @@ def test_a_resumed_run_ends_where_an_unbroken_one_does(session, unbroken):
     assert_same(state, unbroken[8])
 
 
-def test_metrics_and_totals_of_a_resumed_run_go_on(session):
+def test_metrics_and_totals_of_a_resumed_run_continue(session):
     session(max_iterations=4)
     summary = session(max_iterations=8, resume=True).summary
     records = metrics.read_records(session.directory)
@@ -52,7 +52,7 @@ def test_metrics_and_totals_of_a_resumed_run_go_on(session):
     assert json.loads((session.directory / "summary.json").read_text()) == summary
 
 
-def test_the_summary_says_where_a_run_was_made_and_sets_the_memory_held_beside_the_plan(session, monkeypatch):
+def test_the_summary_has_the_device_the_precision_and_planned_and_peak_memory(session, monkeypatch):
     monkeypatch.setattr(memory, "peak", lambda devices: 12345)
     summary = session(max_iterations=4).summary
     assert summary["device"] == devices.describe_device(2) and summary["precision"] != "auto"
@@ -77,7 +77,7 @@ def test_an_evaluation_while_training_leaves_a_summary(session):
     assert (found[0]["iteration"], found[0]["finished"]) == (4, False)
 
 
-def test_a_run_that_does_not_fit_deletes_nothing_and_blocks_nothing(session, monkeypatch):
+def test_a_run_that_does_not_fit_in_memory_deletes_nothing_and_blocks_nothing(session, monkeypatch):
     session(max_iterations=4)
     with monkeypatch.context() as full:
         full.setattr(devices, "available_memory_bytes", lambda num_devices=1: 1024)
@@ -87,7 +87,7 @@ def test_a_run_that_does_not_fit_deletes_nothing_and_blocks_nothing(session, mon
     assert session(max_iterations=8, resume=True).summary["iteration"] == 8
 
 
-def test_a_run_that_is_overwritten_leaves_nothing_behind_and_its_config_is_the_new_ones(session):
+def test_an_overwritten_run_leaves_nothing_behind_and_the_new_config_is_saved(session):
     session(max_iterations=6)
     assert session(max_iterations=4, overwrite=True, minutes=7.0).summary["totals"]["frames"] == 128
     assert configs.load(session.directory) == replace(CONFIG, max_iterations=4, minutes=7.0)
@@ -133,14 +133,14 @@ def test_a_second_ctrl_c_stops_at_once():
 
 
 def diverging(state, progress):
-    """The program; from the third chunk on with parameters that are no numbers."""
+    """The program, with parameters that are NaN from the third chunk on."""
     if int(state.iteration) >= 4:
         broken = jax.tree.map(lambda x: x * np.nan, state.learner.params)
         state = state._replace(learner=state.learner._replace(params=broken))
     return tiny_run.program()(state, progress)
 
 
-def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_checkpoint(session, unbroken):
+def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_last_good_checkpoint(session, unbroken):
     with pytest.raises(ValueError, match=r"^train/\w+_loss is not finite at iteration 6.*learning-rate.*--resume"):
         session(diverging, max_iterations=8)
     iteration, state = saved_state(session.directory)
@@ -151,7 +151,7 @@ def test_a_loss_that_is_no_number_stops_the_run_and_keeps_the_last_good_checkpoi
 
 
 @pytest.mark.parametrize("value", [np.nan, -np.inf])
-def test_the_metric_that_is_not_finite_is_named_and_a_heads_before_their_sum(value):
+def test_the_metric_that_is_not_finite_is_named_and_a_heads_loss_before_the_total(value):
     assert run.not_finite({"train/loss": 1.0, "train/gradient_norm": value}) == "train/gradient_norm"
     record = {"train/loss": value, "train/value_loss": value, "train/policy_loss": 1.0}
     assert run.not_finite(record) == "train/value_loss"
@@ -203,7 +203,7 @@ def test_simulations_of_earlier_sessions_are_counted_with_their_own_budget():
     assert make_totals(second, record).add(CHUNK, seconds=4.0)["total/simulations"] == 64 * 100 + 64 * 7
 
 
-def test_self_play_is_timed_while_nothing_learns_and_not_set_apart_if_it_never_was():
+def test_self_play_is_timed_in_chunks_without_updates_and_not_listed_apart_without_any():
     chunk = dict.fromkeys(CHUNK, np.zeros(2))
     learning = chunk | {"train/updates": np.array([2.0, 2.0])}
     totals, clock = make_totals(), accounting.Clock({"time/train": 60.0})

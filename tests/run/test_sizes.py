@@ -1,4 +1,4 @@
-"""Several boards in one run: settings and turns by hand, what a turn leaves alone, and resuming."""
+"""Several boards in one run: settings and turns by hand, what a turn does not touch, and resuming."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ def test_a_size_that_is_named_twice_has_twice_as_many_turns():
     assert [sizes.turn(CONFIG, iteration) for iteration in (0, 2, 4, 6, 8, 10)] == [3, 8, 8, 3, 8, 8]
 
 
-def test_the_largest_board_is_the_one_that_opponents_are_met_on():
+def test_evaluation_uses_the_largest_board_unless_a_flag_names_another():
     given = {"env": "hex", "board_sizes": ["9", "11", "9"], "minutes": "1"}
     config = settle(given).config
     assert (config.board_size, config.board_sizes) == (11, (9, 11, 9))
@@ -35,7 +35,7 @@ def test_the_largest_board_is_the_one_that_opponents_are_met_on():
     assert settle(given | {"board_size": "9"}).config.board_size == 9
 
 
-def test_a_turn_takes_and_changes_its_own_board_alone():
+def test_a_turn_takes_and_changes_only_its_own_board():
     state = TrainState({"3x3": 1, "8x8": 2}, "learner", {"3x3": 3, "8x8": 4}, 0, "key")
     assert sizes.own_state(state, 8) == TrainState(2, "learner", 4, 0, "key")
     after = sizes.with_own(state, 8, TrainState(20, "wiser", 40, 2, "key"))
@@ -62,7 +62,7 @@ def tiny(**changes):
 
 
 @pytest.mark.slow
-def test_a_turn_leaves_the_other_board_alone_and_a_resumed_run_is_the_unbroken_one(tmp_path):
+def test_a_turn_does_not_touch_the_other_board_and_a_resumed_run_equals_an_uninterrupted_one(tmp_path):
     """Each board's first window comes with its sixth turn at the latest, so all boards have learned by 12."""
     train(tiny(max_iterations=13), tmp_path / "whole")
     train(tiny(max_iterations=12), tmp_path / "broken")

@@ -1,4 +1,4 @@
-"""Several agents as one program: each is the agent that it would be alone, and all share a checkpoint."""
+"""Several agents as one program: each equals its run on its own, and all share a checkpoint."""
 
 import json
 import signal
@@ -66,7 +66,7 @@ def unbroken(compiled):
 
 @pytest.mark.slow
 def test_a_member_equals_its_run_alone():
-    """Alone on one device. Whatever is random is the same, and so are the games; products are rounded otherwise.
+    """On one device. Random numbers and games are the same; only products are rounded differently.
 
     With a block: without one, rounding chooses the gradient at the kink of min-max scaling, and equal runs drift apart.
     """
@@ -82,8 +82,8 @@ def test_a_member_equals_its_run_alone():
     assert_close(alone.learner, member.learner, rtol=1e-4, atol=1e-5)
 
 
-def test_each_number_can_be_an_input_of_the_program_and_changes_it():
-    """It meets no branch of Python; and what is traced depends on it."""
+def test_every_number_that_members_may_vary_can_be_an_input_of_the_program():
+    """Tracing meets no Python branch on it, and the program uses it."""
     state, usual, fields = tiny_run.abstract_state(), tiny_run.algorithm(), names(Config, "member")
 
     def chunk(numbers, state):
@@ -135,7 +135,7 @@ def saved(tmp_path, compiled):
     return tiny_run.restore_latest(tmp_path / "seed0" / "together" / "checkpoints", compiled.abstract)
 
 
-def test_each_has_its_folder_with_metrics_and_summary_and_all_have_one_checkpoint(
+def test_each_member_has_a_folder_with_metrics_and_summary_and_all_share_one_checkpoint(
     session, tmp_path, compiled, unbroken
 ):
     results = session(max_iterations=8)
@@ -153,7 +153,7 @@ def test_each_has_its_folder_with_metrics_and_summary_and_all_have_one_checkpoin
     assert [line["train/learning_rate"] for line in lines] == pytest.approx(RATES)
 
 
-def test_ctrl_c_saves_all_after_the_same_chunk_and_they_go_on_as_if_unbroken(session, tmp_path, compiled, unbroken):
+def test_ctrl_c_saves_all_members_after_one_chunk_and_they_resume_bit_for_bit(session, tmp_path, compiled, unbroken):
     results = session(lambda calls: signal.raise_signal(signal.SIGINT) if len(calls) == 2 else None, max_iterations=8)
     assert all(result.interrupted for result in results)
     assert saved(tmp_path, compiled)[0] == 4
@@ -161,7 +161,7 @@ def test_ctrl_c_saves_all_after_the_same_chunk_and_they_go_on_as_if_unbroken(ses
     assert_same(saved(tmp_path, compiled)[1], unbroken[8])
 
 
-def test_one_that_diverges_leaves_the_other_as_it_is_and_the_clock_of_all_goes_on(session, tmp_path, unbroken):
+def test_a_member_that_diverges_does_not_change_the_other_and_the_clock_goes_on(session, tmp_path, unbroken):
     def spoil(calls):
         states = calls[-1]
         broken = jax.tree.map(lambda x: x.at[1].multiply(jnp.nan), states.learner.params)

@@ -33,7 +33,7 @@ def test_a_won_move_is_worth_no_more_than_the_win():
     assert path([0.9], [0.2, -0.8])[0] == pytest.approx([0.2, -0.1])
 
 
-def test_what_is_within_bounds_stays_as_it_is():
+def test_values_and_rewards_within_bounds_do_not_change():
     """A loss predicted by half, and a game that goes on; with a positive discount too."""
     for discount in (-1.0, 1.0):
         values, rewards = path([0.0, -0.5, 0.0], [0.3, -0.4, 0.4, 0.1], discount)
@@ -41,9 +41,9 @@ def test_what_is_within_bounds_stays_as_it_is():
 
 
 def test_bounds_reach_through_the_moves_below():
-    """0.9 leaves the mover's opponent [-0.1, 1]. A move of it with reward -0.5 so leaves the next mover [-1, -0.4]:
+    """0.9 leaves the mover's opponent [-0.1, 1]. Its move with reward -0.5 then leaves the next mover [-1, -0.4]:
 
-    the 0.9 that the model says there becomes -0.4, and the opponent's move is worth -0.5 + 0.4 = -0.1 in place of -1.4.
+    the 0.9 that the model says there becomes -0.4, and the opponent's move is worth -0.5 + 0.4 = -0.1 instead of -1.4.
     """
     values, rewards = path([0.9, -0.5], [0.0, 0.0, 0.9])
     assert values == pytest.approx([0.0, 0.0, -0.4]) and rewards == pytest.approx([0.9, -0.5])
@@ -58,8 +58,8 @@ def test_a_reward_that_no_value_could_make_up_for_is_bounded_too():
     assert rewards == pytest.approx([1.0]) and abs(values[1]) <= 1
 
 
-def test_no_value_in_a_thousand_trees_leaves_the_range_where_most_did():
-    """Rewards are drawn from a normal distribution, so unbounded values go beyond 2."""
+def test_no_value_in_a_thousand_trees_leaves_the_range_of_returns():
+    """Rewards are normally distributed: unbounded, values leave the range in most trees, and some exceed 2."""
     plain, _ = test_tree.found_in_tables("gumbel", "own", False)
     assert (np.abs(plain.tree.q).max((0, 2)) > 1).mean() > 0.5 and np.abs(plain.tree.q).max() > 2
     search = test_tree.gumbel(bounded(test_tree.WORLD, 1.0))
@@ -81,7 +81,7 @@ def bound_of(config, environment, model, monkeypatch):
     return asked[-1]
 
 
-def test_games_for_two_are_bounded_as_the_support_says_and_games_for_one_are_not(monkeypatch):
+def test_two_player_games_are_bounded_by_the_support_and_single_player_games_are_not(monkeypatch):
     algorithm, config = tiny_run.algorithm(), tiny_run.CONFIG
     assert bound_of(config, algorithm.environment, algorithm.model, monkeypatch) == 1.0
     assert bound_of(config, algorithm.environment, algorithm.model._replace(bound=None), monkeypatch) is None

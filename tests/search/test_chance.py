@@ -1,4 +1,4 @@
-"""Chance nodes: the trees of mctx's stochastic policy and of plain loops, and what they must always satisfy."""
+"""Chance nodes: trees against those of mctx's stochastic policy and of plain loops, and what every tree satisfies."""
 
 from dataclasses import replace
 from functools import cache, partial
@@ -123,7 +123,7 @@ def stochastic_policy(table, roots, *, discount):
 
 
 @pytest.mark.parametrize("size", SIZES)
-def test_every_node_of_a_hundred_trees_is_that_of_mctx(size):
+def test_every_node_of_a_hundred_trees_equals_mctxs(size):
     (found, table), (num_actions, _, discount) = own_trees(size), SIZES[size]
     policy = jax.jit(partial(stochastic_policy, discount=discount))
     reference = jax.device_get(policy(table, hundred_roots(table)))
@@ -140,7 +140,7 @@ def test_every_node_of_a_hundred_trees_is_that_of_mctx(size):
     assert (theirs.parents[1:] > 1).mean() > 0.3
 
 
-def test_in_passes_a_learned_model_with_chance_is_searched_alike():
+def test_search_in_passes_equals_own_for_a_learned_model_with_chance():
     table = random_table(0, 5, 4)
     ours, other = (look(gumbel(learned(table), name), table, np.arange(64)) for name in ("own", "passes"))
     np.testing.assert_array_equal(ours.action, other.action)
@@ -151,7 +151,7 @@ def test_in_passes_a_learned_model_with_chance_is_searched_alike():
 # --- the rules in plain loops -----------------------------------------------------------------------------------------
 
 
-def test_every_node_of_a_tree_of_the_rules_is_that_of_plain_loops():
+def test_every_node_of_a_ground_truth_tree_equals_that_of_plain_loops():
     table, states = random_table(0, 3, 5), np.arange(40)
     tree = look(puct(rules(table)), table, states).tree
     for game in states:
@@ -173,8 +173,8 @@ def test_every_node_of_a_tree_of_the_rules_is_that_of_plain_loops():
 
 
 @both
-def test_the_network_is_never_asked_about_a_chance_node_of_the_rules(make):
-    """All that it would say of one is NaN, and so would be every mean above."""
+def test_with_the_ground_truth_model_the_network_is_not_used_at_chance_nodes(make):
+    """Its output there is NaN, which would make every mean above the node NaN."""
     found, table = searched("rules", make)
     shown = jax.vmap(make_game(table).observe)(State(jnp.arange(2), jnp.ones(2)))
     assert np.isnan(MODEL.initial_inference(table, shown).value_logits).all()
@@ -199,7 +199,7 @@ def counts_after(probabilities, num_visits):
     return np.asarray(jax.lax.scan(visit, zeros, length=num_visits + 1)[1])
 
 
-def test_no_outcome_falls_behind_its_share_by_more_than_1_nor_runs_ahead_by_more_than_its_share_of_the_others():
+def test_visits_of_each_outcome_stay_near_its_share():
     """N p - 1 < n <= (N + C - 1) p, in every tree: the likely come first, and many that are unlikely wait."""
     for size in SIZES:
         tree, num_outcomes = own_trees(size)[0].tree, SIZES[size][1]
@@ -211,7 +211,7 @@ def test_no_outcome_falls_behind_its_share_by_more_than_1_nor_runs_ahead_by_more
     assert taken[80] == 80 and taken[385] == 355  # for shares of 72 and of 346.5
 
 
-def test_equally_likely_outcomes_come_first_equally_often_over_positions_and_in_one_order_at_each():
+def test_ties_between_outcomes_break_in_one_order_per_position_and_uniformly_over_positions():
     observations = np.random.default_rng(0).random((2100, 5, 3)) < 0.5
     breaks = jax.jit(partial(tie_breaks, num_outcomes=21))
     order = np.asarray(breaks(observations))
@@ -224,7 +224,7 @@ def test_equally_likely_outcomes_come_first_equally_often_over_positions_and_in_
 
 
 def test_a_search_of_few_visits_is_not_biased_by_the_order_of_the_outcomes():
-    """A die whose face is paid: over many positions one visit of each is worth the mean of the faces."""
+    """A die that pays its face: one visit at each of many positions averages to the mean of the faces."""
     faces, count = np.float32([6, 5, 4, 3, 2, 1, 0]), 512
     table = make_table(count, 1, 1, 7, outcome_reward=faces[None])
     found = look(gumbel(rules(table), num_simulations=1), table, np.arange(count))
@@ -233,7 +233,7 @@ def test_a_search_of_few_visits_is_not_biased_by_the_order_of_the_outcomes():
 
 
 @both_with_a_world_each
-def test_the_choice_does_not_depend_on_the_key(kind, make):
+def test_the_choice_of_outcomes_does_not_depend_on_the_key(kind, make):
     table = random_table(0, 3, 5)
     search = make(WORLDS[kind](table))
     first, *others = (look(search, table, np.arange(16), seed) for seed in range(3))
@@ -260,8 +260,8 @@ def test_no_index_at_any_node_gives_nan(kind):
 
 
 @both_with_a_world_each
-def test_no_search_computes_a_nan_though_half_of_what_it_computes_is_thrown_away(kind, make):
-    """The first outcomes cannot come here: where a decision has its actions, an afterstate then has no prior at all."""
+def test_no_search_computes_a_nan_even_in_results_that_it_discards(kind, make):
+    """The first outcomes are impossible, so an afterstate has no prior in the columns of a decision's actions."""
     table = random_table(0, 2, 6)
     table.chance_logits[:, :3] = -np.inf
     roots = roots_of(table, np.arange(4))
@@ -288,7 +288,7 @@ BY_HAND = make_table(
 
 
 @both
-def test_an_afterstates_value_is_its_movers(make):
+def test_an_afterstates_value_is_for_the_player_who_moved(make):
     """Five simulations. 1: the afterstate, 0.4 for who moved: the root gets 0.1 + 0.4.
 
     2: likely state 1, worth 0.6 to the other: -0.6, the root 0.1 - 0.6. 3: state 1 again, as 0.7 / 2 > 0.3. The other's
@@ -308,7 +308,7 @@ def test_an_afterstates_value_is_its_movers(make):
 
 
 @both
-def test_the_rules_pass_an_afterstate_on_the_way(make):
+def test_with_the_ground_truth_model_a_simulation_passes_through_an_afterstate(make):
     """Three simulations. 1: state 1, worth 0.6 to the other: the root gets 0.1 - 0.6.
 
     2: state 1 again, whose move leads over its afterstate to state 2, worth 0.8 to the other: state 1 gets 0.3 + 0.8,
@@ -323,7 +323,7 @@ def test_the_rules_pass_an_afterstate_on_the_way(make):
     np.testing.assert_allclose(tree.value[1, 0], (-0.6 - 1.1 + 0.85) / 3, atol=1e-6)
 
 
-def test_where_rewards_and_discounts_stand():
+def test_a_move_has_the_reward_and_discount_1_and_an_outcome_the_signed_discount():
     """The move's edge has the reward and discount 1, the outcome's no reward and the signed discount."""
     world, key, zero = learned(BY_HAND, -0.9), jax.random.key(0), jnp.zeros(1, jnp.int32)
     root, expand = jax.jit(world.root)(BY_HAND, roots_of(BY_HAND, [0])), jax.jit(world.expand)
@@ -425,7 +425,7 @@ def test_no_value_leaves_the_range_of_a_games_returns(kind):
 
 
 @each_world
-def test_bounds_of_what_is_within_them_change_nothing(kind):
+def test_bounds_change_nothing_if_all_values_are_within_them(kind):
     table = random_table(0, 3, 5)._replace(reward=np.zeros((64, 3), np.float32))
     world = WORLDS[kind](table._replace(outcome_reward=np.zeros((96, 5), np.float32)))
     plain, inside = (look(gumbel(w, num_simulations=12), table, range(8)) for w in (world, bounded(world, 1.0)))
@@ -434,8 +434,8 @@ def test_bounds_of_what_is_within_them_change_nothing(kind):
 
 
 @pytest.mark.parametrize("make", [partial(gumbel, rescale_values=True), puct], ids=["gumbel", "puct"])
-def test_columns_beyond_the_actions_say_nothing_at_decisions(make):
-    """Two actions beside ten outcomes, or beside two: with Q stretched to the range of a node's own, the same trees."""
+def test_columns_beyond_the_actions_have_no_effect_at_decision_nodes(make):
+    """Two actions with ten outcomes or with two give the same trees, also if Q is rescaled to a node's range."""
     wide_table = random_table(0, 2, 10)
     wide_table.chance_logits[:, 2:] = -np.inf
     cut = {name: getattr(wide_table, name)[:, :2] for name in ("chance_logits", "successor")}
@@ -455,12 +455,12 @@ def algorithm_of(engine, model):
 
 
 @pytest.mark.parametrize("model", ["rules", "learned_outcomes"])
-def test_mctx_cannot_plan_with_the_chance_of_a_game_and_is_refused_when_it_is_made(model):
+def test_the_mctx_engine_is_refused_for_models_with_known_chance_outcomes(model):
     with pytest.raises(ValueError, match="--search.engine own"):
         algorithm_of("mctx", model).search()
 
 
-def test_passes_leave_the_ground_truth_model_of_a_game_with_chance_to_own(monkeypatch):
+def test_with_chance_own_searches_the_ground_truth_model_instead_of_passes(monkeypatch):
     monkeypatch.delitem(playing.GUMBEL_SEARCHES, "passes")
     algorithm_of("passes", "rules").search()
     with pytest.raises(KeyError):
@@ -468,8 +468,8 @@ def test_passes_leave_the_ground_truth_model_of_a_game_with_chance_to_own(monkey
 
 
 @both
-def test_a_game_without_chance_has_nothing_of_it_in_its_program(make):
-    """Its simulations carry what they always did: twelve arrays of a tree, none of them boolean, and their number."""
+def test_the_program_of_a_game_without_chance_carries_nothing_for_chance(make):
+    """Its simulations carry their number and the twelve arrays of a tree, none of them boolean."""
     table = tabular.make_table([[0.0] * 3] * 2, [[1] * 3] * 2, [0.0, 0.5])
     roots = SearchRoots(jnp.zeros((4, 1), jnp.int32), jnp.ones((4, 3), bool), None)
     program, found = jax.make_jaxpr(make(learned_model(tabular.TABULAR, -1.0)), return_shape=True)(

@@ -1,4 +1,4 @@
-"""Gumbel's search in passes finds what the search of one simulation after another finds."""
+"""Gumbel's search in passes finds what the search of one simulation after another (own) finds."""
 
 from functools import partial
 
@@ -37,15 +37,15 @@ def test_rounds_have_all_simulations_of_sequential_halving(most_considered, simu
     assert passes.phases(rounds) == phases
 
 
-def test_a_thousand_positions_are_searched_alike_if_there_are_enough_legal_actions():
+def test_search_in_passes_equals_own_in_a_thousand_positions_if_all_actions_are_legal():
     ours, _ = found_in_tables("gumbel", "own", False)
     other, _ = found_in_tables("gumbel", "passes", False)
     assert_same(other, ours)
 
 
 @pytest.mark.parametrize(("num_simulations", "least"), [(8, 0.98), (3, 1.0)])
-def test_nearly_all_are_with_one_visit_before_halving_and_all_with_none_to_halve(num_simulations, least):
-    """With one visit each the second visit of a phase, which own compares anew, weighs most."""
+def test_with_few_simulations_nearly_all_positions_are_searched_alike(num_simulations, least):
+    """With one visit each before halving, a phase's second visit weighs most, and own compares scores before it."""
     make = partial(gumbel, WORLD, num_simulations=num_simulations, gumbel_scale=1.0, rescale_values=True)
     searches = (make(name, improved_value=False) for name in ("own", "passes"))
     ours, other = (jax.device_get(jax.jit(search)(*inputs_of(False))) for search in searches)
@@ -105,7 +105,7 @@ def test_visits_by_hand_for_any_number_of_legal_actions_alone_and_in_a_batch():
     np.testing.assert_array_equal(alone.value[0], row.value[-1])
 
 
-def test_positions_of_any_number_of_legal_actions_are_searched_alike_in_one_batch():
+def test_positions_with_any_number_of_legal_actions_are_searched_alike_in_one_batch():
     """All but forced moves, whose one action is right and is searched less."""
     ours, legal = found_in_tables("gumbel", "own", True)
     other, _ = found_in_tables("gumbel", "passes", True)
@@ -117,13 +117,13 @@ def test_positions_of_any_number_of_legal_actions_are_searched_alike_in_one_batc
     assert legal[np.arange(len(legal)), other.action].all() and (other.policy[~legal] == 0).all()
 
 
-def test_only_positions_with_few_legal_actions_make_the_number_of_passes_unknown():
-    """In one loop, after whose turns a GPU waits for the host unless it is in a CUDA graph."""
+def test_the_program_has_only_one_loop_of_unknown_length():
+    """For positions with few legal actions. After each turn of it a GPU waits for the host, except in a CUDA graph."""
     program = equations(jax.make_jaxpr(test_tree.gumbel(WORLD, "passes"))(*inputs_of(False)).jaxpr)
     assert [equation.primitive.name for equation in program].count("while") == 1
 
 
-def test_values_are_bounded_alike():
+def test_search_in_passes_bounds_values_like_own():
     world = bounded(WORLD, 1.0)
     ours, other = (
         jax.device_get(jax.jit(test_tree.gumbel(world, name))(*inputs_of(False))) for name in ("own", "passes")

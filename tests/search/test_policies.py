@@ -1,4 +1,4 @@
-"""Golden trees of a tabular model, the sign of the opponent's reply, legality at the root, and no noise where none is.
+"""Golden trees of a tabular model, the sign of the opponent's reply, legality at the root, and noise.
 
 The tables are params, so that one compiled search serves many tests.
 """
@@ -97,7 +97,7 @@ def test_a_move_that_the_opponents_best_reply_refutes_is_avoided(name):
     assert look(QUIET, name, REFUTED).action == 1
 
 
-def test_the_same_reply_is_welcome_if_it_is_ones_own():
+def test_a_move_with_a_winning_reply_is_chosen_if_the_same_player_replies():
     """With the discount +1 of a single-player game, the very same table says the opposite."""
     mine = make_searches(discount=1.0)
     assert look(mine, "gumbel", REFUTED).action == 0
@@ -134,8 +134,8 @@ def test_a_single_legal_action_is_certain(name, searches):
     np.testing.assert_allclose(found.policy, [0, 0, 1, 0], atol=1e-6)
 
 
-def test_below_the_root_the_learned_model_has_no_rules_to_ask():
-    """The root's mask is not its children's: the refuting reply is action 0, which is illegal at the root."""
+def test_the_roots_legal_action_mask_does_not_apply_below_the_root():
+    """The refuting reply is action 0, which is illegal at the root."""
     table = make_table([[0] * 4, [1, 0, 0, 0], [0] * 4], [[2, 1, 2, 2], [2] * 4, [2] * 4], [0.0, -0.3, 0.0])
     assert look(QUIET, "gumbel", table, legal=[0, 1, 1, 1]).action != 1
 
@@ -169,7 +169,7 @@ def test_fewer_simulations_than_considered_actions_visit_each_at_most_once():
 
 
 @both
-def test_a_row_of_a_batch_is_searched_as_if_it_were_alone(name):
+def test_a_row_of_a_batch_is_searched_as_if_it_were_on_its_own(name):
     """Each row has its own position and its own legal actions; alone, it fills the batch with itself."""
     generator = np.random.default_rng(0)
     reward, policy_logits, value = (

@@ -1,4 +1,4 @@
-"""Planning with the ground-truth model: what a learned model may get wrong and the game itself cannot."""
+"""Planning with the ground-truth model, and what a learned model predicts of legality and discounts."""
 
 from functools import partial
 
@@ -48,7 +48,7 @@ def reference(make):
     return make_look(make, "mctx")
 
 
-def test_without_any_knowledge_search_finds_the_win_and_parries_the_threat(look):
+def test_with_a_uniform_prior_search_finds_the_win_and_parries_the_threat(look):
     # 0 1 2
     # 3 4 5   the first player has 0 and 1, the second 3 and 4, and it is the first's move: 2 wins.
     assert look(after(0, 3, 1, 4)).action[0] == 2
@@ -56,8 +56,8 @@ def test_without_any_knowledge_search_finds_the_win_and_parries_the_threat(look)
     assert look(after(0, 4, 1)).action[0] == 2
 
 
-def test_no_node_of_the_tree_is_an_illegal_move_or_lies_beyond_the_end(look):
-    """Three cells are left, so only so many different lines exist; what follows an end is worth nothing above it."""
+def test_nodes_are_legal_moves_or_lie_past_an_end_without_reward(look):
+    """Three cells are left, so the root has at most three children."""
     tree = look(after(0, 4, 1, 2, 6, 3)).tree
     assert (tree.visits[0, 0] > 0).sum() <= 3
     for node in range(1, 49):
@@ -84,8 +84,8 @@ def test_a_node_carries_the_rules_reward_and_signed_discount():
 
 
 @pytest.mark.parametrize("actions", [(0, 4, 1), (0, 4, 1, 2, 6, 3)])
-def test_the_reference_plans_with_the_ground_truth_model_alike(look, reference, actions):
-    """Node for node, with a network whose opinions differ everywhere, so that nothing is tied; ends included."""
+def test_every_node_equals_mctxs_with_the_ground_truth_model(look, reference, actions):
+    """With random weights, so that nothing is tied; ends included."""
     params = random_params(MODEL)
     states = after(*actions)
     own, mctxs = look(states, params), reference(states, params)
@@ -108,13 +108,13 @@ def predicting(legal_logits, discount_logits, **asked):
     return learned_model(model, 0.5, **(flags | asked)).expand(None, jax.random.key(0), jnp.zeros(1, jnp.int32), None)
 
 
-def test_a_move_that_the_model_thinks_illegal_has_no_prior_unless_all_are():
+def test_a_move_predicted_to_be_illegal_has_no_prior_unless_all_are():
     np.testing.assert_allclose(predicting([3.0, -1.0, 0.5], None).prior, [[0.5, 0, 0.5]], rtol=1e-6)
     np.testing.assert_allclose(predicting([-3.0, -1.0, -0.5], None).prior, [[1 / 3] * 3], rtol=1e-6)
     np.testing.assert_allclose(predicting(None, None).prior, [[1 / 3] * 3], rtol=1e-6)
 
 
-def test_a_predicted_discount_is_what_is_expected_times_gamma():
+def test_a_predicted_discount_is_gamma_times_the_expected_sign():
     for logits, wanted in (([50.0, 0, 0], -0.5), ([0, 50.0, 0], 0.0), ([0, 0, 50.0], 0.5), ([1.0, 0, 1.0], 0.0)):
         np.testing.assert_allclose(predicting(None, logits).discount, [wanted], atol=1e-6)
     np.testing.assert_allclose(predicting(None, None).discount, [0.5])
@@ -125,7 +125,7 @@ def test_an_expected_sign_is_no_matrix_product_which_accelerators_round():
     assert "dot_general" not in str(jax.make_jaxpr(expected_sign)(output))
 
 
-def test_heads_that_nobody_asked_for_are_not_used():
+def test_predicted_legality_and_discount_are_ignored_unless_enabled():
     node = predicting([1.0, -1.0, -1.0], [9.0, 0.0, 0.0], predicted_legality=False, predicted_discount=False)
     np.testing.assert_allclose(node.prior, [[1 / 3] * 3], rtol=1e-6)
     assert node.discount == 0.5

@@ -1,7 +1,4 @@
-"""Our trees are mctx's node for node, but for ties within rounding.
-
-Plus what a tree must always satisfy.
-"""
+"""Our trees equal mctx's node for node, except for ties within rounding; and what every tree satisfies."""
 
 from functools import cache, partial
 
@@ -26,7 +23,7 @@ WORLD = learned_model(TABULAR, -1.0)
 
 gumbel = partial(searches.gumbel, gumbel_scale=1.0)
 puct = partial(searches.puct, temperature=1.0)
-"""Without noise, whose source is not mctx's (`dirichlet`), and with sampled actions, whose is."""
+"""With sampled actions, from mctx's random numbers, and without Dirichlet noise, which has its own."""
 MAKE = {"gumbel": gumbel, "puct": puct}
 
 
@@ -79,7 +76,7 @@ def test_every_node_of_a_thousand_trees_is_visited_as_often_as_in_mctx(kind, has
     assert (depths(ours.tree).max(0) > 3).mean() > 0.5  # trees worth comparing
 
 
-def test_trees_over_a_network_are_mctxs_with_rescaled_values_too():
+def test_trees_over_a_network_with_rescaled_values_equal_mctxs():
     model = make_network("mlp", width=16)
     params = jax.tree.map(lambda x: jnp.asarray(noise(x.shape), x.dtype), jax.eval_shape(model.init, jax.random.key(0)))
     observation = noise((NUM_ROOTS, *BOARD.observation_shape)) > 0
@@ -109,7 +106,7 @@ def test_the_improved_value_is_that_of_the_improved_policy_and_not_the_mean_of_t
     assert np.abs(found.value - found.tree.value[0]).mean() > 0.05
 
 
-def test_a_completed_q_by_hand():
+def test_completed_q_by_hand():
     """Two of three actions were visited, once and three times, with prior 0.2 and 0.6; the network said 0.5.
 
     Their weighted Q is (0.2 * 1 - 0.6 * 1) / 0.8 = -0.5, and the mixed value (0.5 + 4 * -0.5) / 5 = -0.3.
@@ -121,8 +118,8 @@ def test_a_completed_q_by_hand():
 
 
 @pytest.mark.parametrize("kind", ["gumbel", "puct"])
-def test_a_trees_books_balance(kind):
-    """Visits are those of the children below, every node is a child of its parent, and only legal roots are entered."""
+def test_visits_children_and_parents_of_a_tree_agree(kind):
+    """Visits are those of the children below, every node is a child of its parent, and roots visit legal actions."""
     found, legal = found_in_tables(kind, "own", True)
     tree, games = found.tree, np.arange(NUM_ROOTS)
     assert (tree.visits[0].sum(-1) == BUDGET).all()
@@ -154,7 +151,7 @@ def test_sequential_halving_by_hand():
 
 
 @pytest.mark.parametrize(("stop_at_ends", "deepest"), [(True, 1), (False, BUDGET)])
-def test_nothing_is_looked_for_beyond_an_end_if_the_rules_say_so(stop_at_ends, deepest):
+def test_simulations_stop_at_an_end_only_if_the_rules_say_so(stop_at_ends, deepest):
     """A game of one move, which wins: its one action is searched 24 times, at depth 1 or ever deeper; Q is the same."""
 
     def expand(params, key, action, embedding):

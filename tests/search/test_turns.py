@@ -27,7 +27,7 @@ def roots():
     return SearchRoots(jax.vmap(GAME.observe)(states), jax.vmap(GAME.legal)(states), states)
 
 
-def test_the_game_is_worked_by_hand():
+def test_values_of_double_nim_by_hand():
     """Up to three are won at once; of four, three leave one and the turn. Five and six are lost, seven leave six."""
     assert [double_nim.value(stones) for stones in range(9)] == [0, 1, 1, 1, 1, -1, -1, 1, 1]
     assert double_nim.value_of(4, 2) == double_nim.value(1) and double_nim.value_of(6, 0) == double_nim.value(5)

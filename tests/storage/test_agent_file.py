@@ -26,8 +26,8 @@ def file(tmp_path):
     return path
 
 
-def test_what_is_read_is_what_was_saved_also_by_other_programs(file):
-    """Those have the safetensors library alone: names, weights, config as JSON, format version, card."""
+def test_an_agent_is_read_as_it_was_saved_also_by_other_programs(file):
+    """Those have only the safetensors library: names, weights, config as JSON, format version, card."""
     stored = agent_file.read(file)
     assert (stored.config, stored.iteration) == (Config(env="tic_tac_toe"), 7)
     abstract = jax.eval_shape(lambda: jax.tree.map(jax.numpy.asarray, PARAMS))
@@ -59,7 +59,7 @@ def test_a_file_that_holds_no_agent_is_refused(file, changes, problem):
         agent_file.read(file)
 
 
-def test_half_a_file_is_refused(file):
+def test_a_truncated_file_is_refused(file):
     file.write_bytes(file.read_bytes()[:-5])
     with pytest.raises(ValueError, match="mine.safetensors is damaged"):
         agent_file.read(file)
@@ -72,8 +72,8 @@ def test_weights_of_another_network_are_refused(file):
             agent_file.read(file).params(other)
 
 
-def test_files_of_the_users_own_are_looked_for_beside_the_agent(tmp_path):
-    """Folders of the machine where it was trained mean nothing elsewhere, and are nobody's business."""
+def test_the_users_own_files_are_looked_for_beside_the_agent(tmp_path):
+    """Folders of the machine where it was trained mean nothing elsewhere, and are private."""
     network, others = NetworkConfig(file="/home/me/net.py"), {"offline": "/home/me/games", "init_from": "/home/me/run"}
     config = Config(env="/home/me/nim.py", network=network, **others)
     agent_file.save(tmp_path / "x.safetensors", config, PARAMS, iteration=1)
@@ -84,7 +84,7 @@ def test_files_of_the_users_own_are_looked_for_beside_the_agent(tmp_path):
     assert replace(found, env="", network=NetworkConfig()) == Config(env="")
 
 
-def test_names_mean_files(tmp_path):
+def test_names_of_agents_are_resolved_to_files(tmp_path):
     assert agent_file.find("agent:hex_5x5") == agent_file.SHIPPED / "hex_5x5.safetensors"
     assert agent_file.find(f"agent:{tmp_path}/x.safetensors") == tmp_path / "x.safetensors"
     assert agent_file.find(f"{tmp_path}/x.safetensors") == tmp_path / "x.safetensors"
@@ -96,7 +96,7 @@ def test_names_mean_files(tmp_path):
 
 @pytest.mark.parametrize("name", agent_file.shipped())
 def test_a_shipped_agent_is_small_has_a_card_and_can_be_loaded(name):
-    """That its config and network are those of this version: a change that breaks them needs a new export."""
+    """Its config and network are those of this version: a change that breaks them needs a new export."""
     agent = agents.load_agent(Path(agent_file.PREFIX + name))
     file = agent_file.SHIPPED / f"{name}.safetensors"
     assert file.stat().st_size <= 5_000_000 and agent.iteration > 0

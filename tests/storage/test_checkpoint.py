@@ -89,7 +89,7 @@ def test_the_state_of_every_optimiser_survives(name, tmp_path):
     assert_same(restored, state)
 
 
-def test_params_alone_come_back_on_one_device_even_if_all_else_is_lost(directory, state):
+def test_params_are_restored_on_one_device_even_if_all_else_is_lost(directory, state):
     shutil.rmtree(directory / "2" / "state")
     shapes = jax.eval_shape(lambda: state.learner.params)
     step, params = restore_params(directory, shapes)
@@ -98,7 +98,7 @@ def test_params_alone_come_back_on_one_device_even_if_all_else_is_lost(directory
     assert all(leaf.devices() == {jax.devices()[0]} for leaf in jax.tree.leaves(params))
 
 
-def test_versions_hold_params_alone_and_are_read_by_step(state, tmp_path):
+def test_versions_hold_only_params_and_are_read_by_step(state, tmp_path):
     params = state.learner.params
     for step in (0, 3, 1, 3):  # all zeros at first
         save_params(tmp_path, step, jax.tree.map(lambda x, step=step: x * step, params))
@@ -110,7 +110,7 @@ def test_versions_hold_params_alone_and_are_read_by_step(state, tmp_path):
         restore_params(tmp_path, abstract(params), step=9)
 
 
-def test_every_save_is_kept_up_to_the_newest_few_though_they_overlap(tmp_path, state):
+def test_the_newest_saves_are_kept_although_saves_overlap(tmp_path, state):
     with Checkpointer(tmp_path / "new", keep=2) as checkpoints:
         assert list(tmp_path.iterdir()) == []  # opening makes nothing
         for step in range(1, 6):

@@ -1,4 +1,4 @@
-"""Configs are values: frozen, hashable, checked in sentences that name the flag, and read back from JSON unchanged."""
+"""Configs are values: frozen, hashable, checked with errors that name the flag, and read back from JSON unchanged."""
 
 import dataclasses
 import json
@@ -39,14 +39,14 @@ SIZES = {
 FIELDS = {field.name: field for field in fields_of(Config)}
 
 
-def test_a_config_cannot_be_changed_and_equal_ones_are_one_key():
+def test_a_config_is_frozen_and_equal_configs_have_equal_hashes():
     """They are static arguments of compiled functions."""
     with pytest.raises(dataclasses.FrozenInstanceError):
         Config().network.width = 1  # type: ignore
     assert len({Config(), Config(), with_field("network.width", 64)}) == 2
 
 
-def test_learning_waits_for_whole_windows_and_for_what_the_config_asks():
+def test_learning_waits_for_a_whole_window_and_for_min_frames():
     """K + n + 1 = 11 frames in rollouts of 4 take 3 iterations; 13 frames take 4."""
     config = with_field("targets.td_steps", 5, with_field("self_play.rollout_length", 4))
     assert (config.targets.unroll_steps, config.window_length) == (5, 11)
@@ -70,7 +70,7 @@ def test_every_field_survives_json_and_is_a_flag():
     assert values["search"]["num_simulations"] == 48 and values["evaluation"]["mcts_simulations"] == [100, 1000]
 
 
-def test_a_config_of_an_older_version_takes_defaults_and_drops_what_only_that_knew():
+def test_a_config_of_an_older_version_takes_defaults_and_drops_removed_fields():
     assert from_json('{"seed": 3, "network": {"width": 32}}') == with_field("network.width", 32, Config(seed=3))
     assert from_json('{"optimiser": {"decay_updates": 77, "batch_size": 8}}') == with_field("optimiser.batch_size", 8)
     assert from_json('{"search": {"engine": "loop_free"}}') == Config(), "it grew the trees of own"
@@ -91,7 +91,7 @@ def test_a_config_of_an_older_version_takes_defaults_and_drops_what_only_that_kn
         (b'{"env": "hex"', "not JSON"),
     ],
 )
-def test_a_config_that_is_none_is_refused_and_its_file_and_field_are_named(tmp_path, content, problem):
+def test_an_invalid_config_file_is_refused_and_file_and_field_are_named(tmp_path, content, problem):
     (tmp_path / "config.json").write_bytes(content)
     with pytest.raises(ValueError, match=f"^{tmp_path / 'config.json'} .*{re.escape(problem)}"):
         load(tmp_path)
@@ -120,7 +120,7 @@ def test_a_field_out_of_range_is_refused_with_its_flag_and_its_value(path, value
         validate(with_field(path, value))
 
 
-def test_what_a_field_allows_is_said_in_words():
+def test_allowed_values_of_a_field_are_described_in_words():
     words = {
         "network.width": "an integer from 1 to 65,536",
         "optimiser.target_decay": "a number above 0 and below 1 or None",
@@ -130,7 +130,7 @@ def test_what_a_field_allows_is_said_in_words():
     assert {name: allowed(FIELDS[name].hint) for name in words} == words
 
 
-def test_the_ends_of_an_interval_are_in_it():
+def test_the_ends_of_an_interval_are_allowed():
     config = Config()
     assert validate(config) is config
     for path, value in [("targets.td_lambda", 0.0), ("targets.td_lambda", 1.0), ("seed", 2**32 - 1)]:
@@ -184,13 +184,13 @@ def test_fields_that_do_not_go_together_are_refused_and_the_flag_is_named(wrong,
         ({"autotune": True, "resume": True}, "--autotune"),
     ],
 )
-def test_a_session_that_cannot_be_is_refused_and_the_flag_is_named(given, flag):
+def test_an_invalid_session_is_refused_and_the_flag_is_named(given, flag):
     assert session.validate(Session()) == Session()
     with pytest.raises(ValueError, match=flag):
         session.validate(Session(**given))
 
 
-def test_the_flags_to_resume_make_the_same_session_without_what_was_for_one_call():
+def test_the_flags_to_resume_give_the_same_session_without_flags_for_one_call():
     lasting = {"device": "cpu", "devices": 2, "checkpoint_minutes": 0.5, "tensorboard": False}
     flags = flags_to_resume(Session(run_dir="x", overwrite=True, autotune=True, profile=True, **lasting))
     assert parser.convert(Session, parser.split(shlex.split(flags), Session)) == Session(resume=True, **lasting)
@@ -203,7 +203,7 @@ def test_every_flag_has_a_help_text():
     assert [flag.name for record in (Config, Session) for flag in flags_of(record) if not flag.sentence] == []
 
 
-def test_what_a_checkpoint_is_made_with_cannot_change():
+def test_fixed_fields_cannot_change_on_resume():
     for field in FIELDS.values():
         if field.fact.fixed:
             with pytest.raises(ValueError, match=f"{field.flag} "):
@@ -219,7 +219,7 @@ def test_what_a_checkpoint_is_made_with_cannot_change():
         ("optimiser.target_decay", (0.9, 0.5)),
     ],
 )
-def test_a_switch_stays_as_it_is_and_its_value_may_change(name, values):
+def test_on_resume_an_option_stays_on_or_off_and_its_value_may_change(name, values):
     off, on, other = (with_field(name, value) for value in (FIELDS[name].default, *values))
     check_resumable(on, other)
     check_resumable(off, off)

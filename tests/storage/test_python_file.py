@@ -26,7 +26,7 @@ def test_the_function_gets_its_arguments_and_may_use_what_the_file_defines_and_i
         make("hex", depth=2)
 
 
-def test_a_file_is_read_anew_each_time_and_its_name_hides_no_module(written):
+def test_a_file_is_read_again_each_time_and_its_name_hides_no_module(written):
     assert python_file.load_function(written("def f(): return 1"), "f")() == 1
     (file := written("def f(): return 22")).rename(json := file.parent / "json.py")
     assert python_file.load_function(json, "f")() == 22
@@ -52,7 +52,7 @@ def test_a_mistake_is_one_sentence_with_the_innermost_line_of_the_file(written, 
     assert "\n" not in str(error.value)
 
 
-def test_options_are_literals_where_they_can_be_and_else_text():
+def test_options_are_read_as_literals_or_else_as_text():
     texts = "width=8 rate=1e-3 deep=True sizes=(1,2) name=gelu empty= equation=a=b none=None set={[]}".split()
     assert python_file.read_options(texts) == {
         "width": 8, "rate": 1e-3, "deep": True, "sizes": (1, 2), "name": "gelu", "empty": "", "equation": "a=b",

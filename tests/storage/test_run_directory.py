@@ -56,7 +56,7 @@ def test_the_run_to_continue_is_the_newest_of_its_game_size_and_seed(tmp_path, m
         run_directory.newest("hex", None, 7)
 
 
-def test_a_game_of_ones_own_is_kept_by_its_whole_path_and_its_run_is_named_after_the_file(tmp_path, monkeypatch):
+def test_a_users_game_is_kept_by_its_absolute_path_and_its_run_is_named_after_the_file(tmp_path, monkeypatch):
     (tmp_path / "games").mkdir()
     monkeypatch.chdir(tmp_path / "games")
     assert configs.absolute_env("../games/nim.py") == str(tmp_path / "games" / "nim.py")
@@ -66,8 +66,8 @@ def test_a_game_of_ones_own_is_kept_by_its_whole_path_and_its_run_is_named_after
     assert run_directory.default(replace(config, env="hex", board_size=5)) == Path("runs/hex-5-seed3")
 
 
-def test_two_cannot_train_in_one_folder_at_a_time(tmp_path):
-    """Another process keeps every run that was to be overwritten, until it ends."""
+def test_two_processes_cannot_train_in_one_folder_at_a_time(tmp_path):
+    """While another process trains in one of several runs to be overwritten, none of them is deleted."""
     code = f"""
 import sys
 from pathlib import Path
@@ -103,7 +103,7 @@ def test_a_folder_that_holds_a_run_is_refused_without_resume_or_overwrite(tmp_pa
         assert [path.name for path in run_dir.iterdir()] == [run_directory.LOCK]
 
 
-def test_overwrite_spares_what_the_new_run_reads(tmp_path):
+def test_overwrite_is_refused_if_the_new_run_reads_what_it_would_delete(tmp_path):
     run_dir = make_run(tmp_path / "run")
     for source in (run_dir, run_dir / "versions" / "6", f"agent:{run_dir}/mine.safetensors"):
         with pytest.raises(ValueError, match=f"--overwrite would delete {source}"):
@@ -137,7 +137,7 @@ def versions(saved_run):
     return saved_run / "versions"
 
 
-def test_a_version_is_loaded_by_its_path_and_those_that_are_there_are_named(versions, tmp_path):
+def test_a_version_is_loaded_by_its_path_and_an_error_names_those_that_exist(versions, tmp_path):
     agent = agents.load_agent(versions / "2")
     assert agent.iteration == 2 and {float(leaf.min()) for leaf in jax.tree.leaves(agent.params)} == {1.0}
     for path in (versions / "3", versions):

@@ -30,10 +30,10 @@ def test_a_file_runs_if_the_user_names_that_very_file_or_trusts_all(file, tmp_pa
     monkeypatch.chdir(tmp_path)
     trust.check([str(file)], "x.json", Trust(named=frozenset({"./net.py"})))
     refused(file, Trust(named=frozenset({str(tmp_path / "other.py")})))
-    trust.check([str(tmp_path / "gone.py")], "x.json", Trust())  # whoever loads it says so
+    trust.check([str(tmp_path / "gone.py")], "x.json", Trust())  # loading it is what fails
 
 
-def test_a_file_is_ones_own_once_trained_with_until_it_changes(file, tmp_path):
+def test_a_file_is_trusted_once_trained_with_until_it_changes(file, tmp_path):
     (tmp_path / "copy.py").write_text(file.read_text())
     (tmp_path / "link.py").symlink_to(file)
     refused(tmp_path / "link.py")
@@ -46,8 +46,8 @@ def test_a_file_is_ones_own_once_trained_with_until_it_changes(file, tmp_path):
     trust.check([str(file)], "x.json", Trust())
 
 
-def test_what_stands_for_a_record_given_in_python_is_no_way_around(tmp_path, monkeypatch):
-    """Only an algorithm may be called so; as a network's file it is one that is no Python file."""
+def test_the_placeholder_for_an_algorithm_given_in_python_does_not_bypass_trust(tmp_path, monkeypatch):
+    """Only an algorithm may have this name; as a network's file it is refused."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / configs.IN_PYTHON).write_text("raise SystemExit")
     config = Config(env="tic_tac_toe", network=NetworkConfig(file=configs.IN_PYTHON))
@@ -57,7 +57,7 @@ def test_what_stands_for_a_record_given_in_python_is_no_way_around(tmp_path, mon
         python_file.load_function(configs.IN_PYTHON, "make_model")
 
 
-def test_an_agents_own_card_whose_headings_are_python_comments_is_no_code(tmp_path):
+def test_an_agents_card_is_not_run_although_its_headings_are_python_comments(tmp_path):
     config = Config(env="tic_tac_toe", network=NetworkConfig(file="strong.md"))
     agent_file.save(tmp_path / "strong.safetensors", config, {"w": np.zeros(1, np.float32)}, iteration=1)
     (tmp_path / "strong.md").write_text("# Strong\n")
