@@ -55,7 +55,7 @@ def minatar(env: str) -> Config:
     """python experiments/train.py --env minatar-breakout
 
     Plain MuZero, because chance outcomes are not listed. Values are discounted, because games need not end. After 30
-    minutes of one core, three seeds have a mean return of 20.1, 21.0 and 25.6 in Breakout, and of 21.4, 16.3 and 25.7 in
+    minutes of one core, three seeds have a mean return of 20.1, 21.0 and 25.6 in Breakout, and 21.4, 16.3 and 25.7 in
     Seaquest (docs/results/arcade#minatar).
     """
     print(f"rules: {env} is MinAtar's, inside pgx, and under the GPL-3.0")
