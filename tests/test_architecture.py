@@ -74,7 +74,7 @@ LINES = {
     "apps.start": 233,
     "apps.study": 833,
     "apps.train": 62,
-    "games": 2882,
+    "games": 2885,
     "learning": 1461,
     "networks": 1226,
     "ops": 1026,

@@ -106,15 +106,18 @@ def _make_board(layout: Layout, observation_shape: tuple[int, ...], num_actions:
     for symmetry, plane in layout.negated:
         observation_flip[symmetry, :, plane] = True
 
+    def on_device(indices: np.ndarray) -> Int[Array, "..."]:  # jnp.asarray would compile a program for each shape
+        return jax.device_put(indices.astype(np.int32))
+
     def turned(location: Int[np.ndarray, " N"]) -> Int[Array, "G N"]:
-        return jnp.asarray(np.stack([carried(location, np.argsort(source)) for source in sources]), jnp.int32)
+        return on_device(np.stack([carried(location, np.argsort(source)) for source in sources]))
 
     location = layout.action_location((height, width), num_actions)
     outcomes = chance and layout.outcome_location and layout.outcome_location((height, width), chance.num_outcomes)
     symmetries = Symmetries(
-        observation_permutation=jnp.asarray(observation_permutation.reshape(len(sources), -1), jnp.int32),
-        observation_flip=jnp.asarray(observation_flip.reshape(len(sources), -1)),
+        observation_permutation=on_device(observation_permutation.reshape(len(sources), -1)),
+        observation_flip=jax.device_put(observation_flip.reshape(len(sources), -1)),
         action_permutation=turned(location),
         outcome_permutation=None if outcomes is None else turned(outcomes),
     )
-    return Board((height, width), jnp.asarray(location, jnp.int32), symmetries)
+    return Board((height, width), on_device(location), symmetries)
