@@ -27,7 +27,6 @@ from muzero_jax.run.session import Session
 from muzero_jax.types import Batch, LearnerState, ReplayState, Sample, TrainState
 from tests.reference import double_nim, gamble, tiny_run
 from tests.reference.models import random_params
-from tests.reference.programs import assert_close
 from tests.reference.tiny_run import CONFIG, on_host
 from tests.reference.windows import random_window
 
@@ -131,7 +130,7 @@ def test_targets_are_those_of_the_config(window):
     how = {"unroll_steps": 2, "td_steps": 4, "td_lambda": 0.5, "stop_at_exploration": False}
     wanted = jax.jit(partial(targets.make, **how))(window)
     found = batch_of(algorithms.make(config), window).targets
-    assert_close(found, wanted, rtol=1e-6, atol=1e-6)
+    chex.assert_trees_all_close(found, wanted, rtol=1e-6, atol=1e-6)
     other = batch_of(algorithms.make(CONFIG), window).targets
     assert (np.asarray(other.value) != np.asarray(found.value)).any()
 

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -14,7 +15,7 @@ from muzero_jax.learning.losses import Term
 from muzero_jax.types import LearnerState
 from tests.reference import windows
 from tests.reference.models import BOARD, SUPPORT, make_network, make_tanh_model
-from tests.reference.programs import alone, assert_close, on_devices
+from tests.reference.programs import alone, on_devices
 from tests.reference.windows import random_window
 
 N, K = 8, 2
@@ -84,7 +85,10 @@ def test_a_step_is_proportional_to_the_learning_rate():
         assert float(metrics["train/learning_rate"]) == pytest.approx(rate) and int(moved.num_updates) == 1
         return jax.tree.map(np.subtract, *jax.device_get((moved.params, start.params)))
 
-    assert_close(jax.tree.map(lambda x: x * 0.001 / 0.0055, after(0.0055)), after(0.001), atol=1e-6)
+    scaled = jax.tree.map(lambda x: x * 0.001 / 0.0055, after(0.0055))
+    chex.assert_trees_all_close(scaled, after(0.001), rtol=1e-7, atol=1e-6)
+        jax.tree.map(lambda x: x * 0.001 / 0.0055, after(0.0055)), after(0.001), rtol=1e-7, atol=1e-6
+    )
 
 
 # --- the optimiser ----------------------------------------------------------------------------------------------------
@@ -154,7 +158,7 @@ def test_an_optimiser_given_its_rate_at_each_update_steps_like_optaxs_at_a_fixed
         return jax.lax.scan(step, ((params, ours.init(params)), (params, theirs.init(params))), None, length=12)[1]
 
     found, wanted = jax.device_get(run(start))
-    assert_close(found, wanted, rtol=1e-5, atol=1e-6)
+    chex.assert_trees_all_close(found, wanted, rtol=1e-5, atol=1e-6)
     assert all(np.abs(found[key][-1] - start[key]).max() > 0.05 for key in shapes)
 
 
@@ -169,7 +173,7 @@ def test_every_optimiser_clips_first_and_decays_only_kernels(name):
     np.testing.assert_allclose(updates["bias"], 0, atol=1e-12)
     gradients = [jax.tree.map(partial(jnp.multiply, size), params) for size in (1e3, 1e6)]
     states = [step(gradient, optimiser.init(params), params, learning_rate=0.1)[1] for gradient in gradients]
-    assert_close(*states, rtol=1e-5)
+    chex.assert_trees_all_close(*states, rtol=1e-5)
 
 
 # --- updates ----------------------------------------------------------------------------------------------------------
@@ -205,15 +209,15 @@ def test_shares_of_a_batch_averaged_over_devices_make_the_same_step_as_the_whole
     after, metrics = jax.device_get(on_devices(partial(update_of_share, jax.device_put(state)), halves))
     expected, expected_metrics = updated
     for row in range(2):
-        assert_close(jax.tree.map(lambda x: x[row], metrics), expected_metrics, rtol=1e-4)  # noqa: B023
+        chex.assert_trees_all_close(jax.tree.map(lambda x: x[row], metrics), expected_metrics, rtol=1e-4)  # noqa: B023
         params = jax.tree.map(lambda x: x[row], after.params)  # noqa: B023
-        assert_close(params, expected.params, rtol=1e-4, atol=1e-6)
+        chex.assert_trees_all_close(params, expected.params, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("micro_batch", [1, 2, 4])
 def test_micro_batches_make_the_same_step_as_the_whole_batch(state, batch, updated, micro_batch):
     found = jax.jit(partial(update, micro_batch=micro_batch))(state, batch)
-    assert_close(found, updated, rtol=1e-4, atol=1e-6)
+    chex.assert_trees_all_close(found, updated, rtol=1e-4, atol=1e-6)
 
 
 def test_micro_batches_need_less_than_half_the_memory():
@@ -288,6 +292,6 @@ def test_an_update_moves_the_target_network_if_there_is_one(state, batch):
     with_target = learner.init(MODEL, DESCENT, jax.random.key(0), has_target=True)
     with_target, (after, _) = jax.device_get((with_target, jax.jit(partial(update, follow=follow))(with_target, batch)))
     middle = jax.tree.map(lambda old, new: (old + new) / 2, with_target.params, after.params)
-    assert_close(after.target_params, middle, rtol=1e-6)
+    chex.assert_trees_all_close(after.target_params, middle, rtol=1e-6)
     assert learner.search_params(after) is after.target_params
     assert state.target_params is None and learner.search_params(state) is state.params

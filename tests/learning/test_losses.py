@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,7 +14,6 @@ from muzero_jax.learning.losses import Term
 from muzero_jax.types import Batch, Model, NetworkOutput
 from tests.reference import losses as reference
 from tests.reference.models import BOARD, make_network, make_tanh_model, random_params
-from tests.reference.programs import assert_close
 from tests.reference.windows import make_batch, make_targets, random_window, said_of_two_moves, two_moves
 
 N, K, A = 6, 3, 3
@@ -138,7 +138,7 @@ def test_the_gradient_of_a_checkpointed_unroll_is_the_same(batch):
     assert "remat" in str(jax.make_jaxpr(loss)(params, windows))
     (_, metrics), gradient = jax.jit(jax.value_and_grad(loss, has_aux=True))(params, windows)
     (_, expected_metrics), expected = loss_and_gradient(*batch)
-    assert_close((metrics, gradient), (expected_metrics, expected), rtol=1e-5, atol=1e-7)
+    chex.assert_trees_all_close((metrics, gradient), (expected_metrics, expected), rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("kind", ["observation", pytest.param("fully_convolutional", marks=pytest.mark.slow)])
@@ -153,7 +153,7 @@ def test_unrolling_abreast_equals_unrolling_in_turn_if_embeddings_are_rounded(ki
         loss = partial(loss_of, model=model, abreast=abreast)
         return jax.jit(jax.value_and_grad(loss, has_aux=True))(params, windows)
 
-    assert_close(found(True), found(False), rtol=1e-4, atol=1e-4)
+    chex.assert_trees_all_close(found(True), found(False), rtol=1e-4, atol=1e-4)
 
 
 # --- masks ------------------------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def test_a_windows_weight_counts_in_every_loss(batch):
     kept = jax.tree.map(lambda x: x[::2], tuple(inputs))
     (_, weighted), gradient = loss_and_gradient(params, *inputs, weight)
     (_, alone), expected = loss_and_gradient(params, *kept)
-    assert_close((weighted, gradient), (alone, expected), rtol=1e-4, atol=1e-6)
+    chex.assert_trees_all_close((weighted, gradient), (alone, expected), rtol=1e-4, atol=1e-6)
 
 
 # --- the policy's part ------------------------------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +12,6 @@ import muzero_jax
 from muzero_jax.networks import contract
 from muzero_jax.networks.layers import MUZERO, Abilities
 from tests.reference.models import BOARD, make_network, random_params
-from tests.reference.programs import assert_close
 
 N, S, A, C = 4, 3, BOARD.num_actions, 5
 CODES = Abilities(num_codes=C, encodes_chance=True)
@@ -55,7 +55,7 @@ def test_a_one_hot_code_leads_where_its_index_does_and_passes_a_gradient(case):
     model, params, _, recurrent, root = case
     codes = jnp.arange(N) % C
     followed = jax.jit(model.follow_code)(params, root.embedding, jax.nn.one_hot(codes, C))
-    assert_close(followed, recurrent(params, root.embedding, A + codes), atol=1e-5)
+    chex.assert_trees_all_close(followed, recurrent(params, root.embedding, A + codes), rtol=1e-7, atol=1e-5)
 
     def total(code):
         return jnp.sum(model.follow_code(params, root.embedding, code).value_logits[:, 0])

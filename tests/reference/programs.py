@@ -1,11 +1,9 @@
-"""Reads traced programs, compiles some that run only a few times, and compares outputs."""
+"""Reads traced programs, compiles some that run only a few times."""
 
-from functools import partial
 from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from muzero_jax.ops.devices import AXIS
 
@@ -33,11 +31,6 @@ def alone(function, *arguments):
         return jax.tree.map(lambda x: x[0], found)
 
     return jax.jit(run)(*arguments)
-
-
-def assert_close(one, other, **tolerance):
-    """`np.testing.assert_allclose` of all leaves of two trees."""
-    jax.tree.map(partial(np.testing.assert_allclose, **tolerance), one, other)
 
 
 def equations(jaxpr):

@@ -4,6 +4,7 @@ import json
 import signal
 from dataclasses import replace
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,7 +21,6 @@ from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import names
 from tests.reference import tiny_run
-from tests.reference.programs import assert_close
 from tests.reference.tiny_run import CONFIG, assert_same
 from tests.run.conftest import draw_matches
 
@@ -79,7 +79,7 @@ def test_a_member_equals_its_run_alone():
     alone = tiny_run.on_host(state)
     member = population.take(train_four_chunks(compile_side_by_side(members))[8], 1)
     jax.tree.map(np.testing.assert_array_equal, alone.actor, member.actor)
-    assert_close(alone.learner, member.learner, rtol=1e-4, atol=1e-5)
+    chex.assert_trees_all_close(alone.learner, member.learner, rtol=1e-4, atol=1e-5)
 
 
 def test_every_number_that_members_may_vary_can_be_an_input_of_the_program():
