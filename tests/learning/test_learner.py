@@ -87,8 +87,6 @@ def test_a_step_is_proportional_to_the_learning_rate():
 
     scaled = jax.tree.map(lambda x: x * 0.001 / 0.0055, after(0.0055))
     chex.assert_trees_all_close(scaled, after(0.001), rtol=1e-7, atol=1e-6)
-        jax.tree.map(lambda x: x * 0.001 / 0.0055, after(0.0055)), after(0.001), rtol=1e-7, atol=1e-6
-    )
 
 
 # --- the optimiser ----------------------------------------------------------------------------------------------------
