@@ -59,11 +59,6 @@ def test_priorities_and_search_ages_are_sharded_like_the_frames(run):
             assert leaf.sharding.shard_shape((32, 8)) == (32, 4)
 
 
-def test_without_these_options_the_buffer_has_no_priorities_and_no_search_ages():
-    ring = tiny_run.abstract_state().replay
-    assert ring.priority is None and ring.transitions.search_age is None
-
-
 # --- before learning starts -------------------------------------------------------------------------------------------
 
 

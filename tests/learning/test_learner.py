@@ -218,17 +218,6 @@ def test_micro_batches_make_the_same_step_as_the_whole_batch(state, batch, updat
     chex.assert_trees_all_close(found, updated, rtol=1e-4, atol=1e-6)
 
 
-def test_micro_batches_need_less_than_half_the_memory():
-    """Nearly all of it is activations, of which those of 4 windows instead of 32 are kept."""
-    batch = make_batch(32)
-
-    def bytes_needed(micro_batch):
-        step = jax.jit(partial(update, micro_batch=micro_batch))
-        return step.lower(learner.init(MODEL, DESCENT, jax.random.key(0)), batch).compile().memory_analysis()
-
-    assert bytes_needed(4).temp_size_in_bytes < 0.5 * bytes_needed(32).temp_size_in_bytes
-
-
 def test_only_the_first_observation_of_a_window_is_encoded_and_only_once(state, batch):
     encoded = []
 

@@ -195,16 +195,6 @@ def test_unrolled_policies_are_masked_too_if_the_model_predicts_legal_moves():
         np.testing.assert_array_equal(np.less(logits(said_of_two_moves(**heads), batch), 0), is_masked)
 
 
-def test_policy_targets_past_the_end_change_nothing(batch):
-    params, observation, legal, actions, wanted = batch
-    nonsense = np.where(np.equal(wanted.policy_mask, 1)[..., None], wanted.policy, np.eye(A, dtype=np.float32)[0])
-    one, other = (
-        loss_and_gradient(params, observation, legal, actions, wanted._replace(policy=policy))
-        for policy in (wanted.policy, nonsense)
-    )
-    jax.tree.map(np.testing.assert_array_equal, one, other)
-
-
 def test_nothing_past_a_time_limit_is_learned_from_and_everything_before_it_is(batch):
     """An end by the rules teaches zeros, a time limit nothing at all."""
     params, observation, legal, actions, wanted = batch

@@ -150,30 +150,14 @@ def test_no_window_crosses_the_write_head_however_high_its_priority(rollouts):
 
 
 @pytest.mark.parametrize("end_weight", [1, 5])
-def test_importance_weights_remove_the_bias_of_prioritised_sampling(end_weight):
-    """The mean of a quantity that grows with the priority: unbiased with beta 1, far off with beta 0."""
-    ring = make_ring()._replace(priority=random_priorities(2))
-    quantity = np.asarray(ring.priority, np.float64) + np.random.default_rng(0).normal(size=(C, B))
-    start_weights = np.asarray(weigh(ring, end_weight))
-    plain = np.average(quantity, weights=start_weights)
-
-    def mean(beta):
-        sample = sample_of(ring, num_updates=100, batch_size=1000, beta=beta, end_weight=end_weight)
-        return np.average(quantity[sample.slot, sample.game], weights=sample.weight), sample.weight
-
-    corrected, weight = mean(1.0)
-    biased, ones = mean(0.0)
-    spread = np.std(quantity) * np.sqrt(np.mean(weight**2)) / np.mean(weight) / np.sqrt(weight.size)
-    assert abs(corrected - plain) < 4 * spread < abs(biased - plain) / 2
-    assert (ones == 1).all() and weight.max() == pytest.approx(1) and weight.min() > 0
-
-
-def test_an_importance_weight_is_1_over_m_p_to_the_power_beta_over_the_largest():
+def test_an_importance_weight_is_q_over_p_to_the_power_beta_over_the_largest(end_weight):
+    """P is the window's probability, and Q that without priorities, so weights undo those of ends as little as Q."""
     ring = make_ring()._replace(priority=random_priorities(3))
-    sample = sample_of(ring, beta=0.4)
-    possible = np.asarray(weigh(ring)) > 0
-    probability = np.where(possible, ring.priority, 0) / np.asarray(ring.priority, np.float64)[possible].sum()
-    raw = (1 / (possible.sum() * probability[sample.slot, sample.game])) ** 0.4
+    sample = sample_of(ring, beta=0.4, end_weight=end_weight)
+    start_weights = np.asarray(weigh(ring, end_weight), np.float64)
+    prioritised = start_weights * np.asarray(ring.priority, np.float64)
+    ratio = start_weights / start_weights.sum() * prioritised.sum() / np.where(start_weights, prioritised, 1)
+    raw = ratio[sample.slot, sample.game] ** 0.4
     np.testing.assert_allclose(sample.weight, raw / raw.max(), rtol=1e-4)
 
 

@@ -114,11 +114,6 @@ def test_games_of_one_batch_differ_and_other_keys_play_other_games(rollout, star
     assert (other.action != trajectory.action).any(axis=0).all()
 
 
-def test_the_same_key_plays_the_same_games(rollout, start, trajectory):
-    again = jax.device_get(rollout(0.25, start, jax.random.key(1))[1])
-    jax.tree.map(np.testing.assert_array_equal, again, trajectory)
-
-
 def test_the_next_rollout_continues_the_games_where_they_stand(rollout, start, trajectory):
     actor, _ = rollout(0.25, start, jax.random.key(1))
     following = jax.device_get(rollout(0.25, actor, jax.random.key(2))[1])
@@ -158,11 +153,6 @@ def test_explored_actions_are_uniform_over_the_legal_ones():
     action, _ = explore(1, MASK, 1.0)
     shares = np.bincount(action, minlength=6) / 4096
     np.testing.assert_allclose(shares, [1 / 3, 0, 1 / 3, 0, 1 / 3, 0], atol=0.03)
-
-
-def test_a_single_legal_action_is_explored_too():
-    action, explored = explore(2, MASK & (np.arange(6) == 4), 1.0)
-    assert (action == 4).all() and explored.all()
 
 
 # --- statistics -------------------------------------------------------------------------------------------------------

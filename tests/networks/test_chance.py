@@ -15,11 +15,6 @@ from tests.reference.models import BOARD, make_network, random_params
 
 N, S, A, C = 4, 3, BOARD.num_actions, 5
 CODES = Abilities(num_codes=C, encodes_chance=True)
-COUNTS = BOARD._replace(
-    board=None, observe=lambda state: jnp.zeros(34, jnp.int32), observation_shape=(34,), num_actions=156
-)
-
-
 make_model = partial(make_network, abilities=CODES)
 
 
@@ -83,21 +78,6 @@ def test_the_encoder_reads_the_observations_before_and_after_chance(case):
     for other in (encode(params, observation, ~observation), encode(params, ~observation, observation)):
         assert np.abs(one - other).max(axis=-1).min() > 1e-3
     assert one.shape == (N, C)
-
-
-def test_integer_counts_can_be_observations():
-    """Backgammon's: 156 moves, 21 rolls, and int32 numbers from -15 to 15."""
-    model = make_model("mlp", COUNTS, abilities=Abilities(num_codes=21, encodes_chance=True))
-    params = random_params(model)
-    counts = jnp.asarray(np.random.default_rng(0).integers(-15, 16, (N, 34)), jnp.int32)
-
-    @jax.jit
-    def unroll(counts):
-        root = model.initial_inference(params, counts)
-        return model.recurrent_inference(params, root.embedding, jnp.arange(N))
-
-    moved = unroll(counts)
-    assert moved.extras["chance_logits"].shape == (N, 21) and all(np.isfinite(x).all() for x in jax.tree.leaves(moved))
 
 
 def test_without_chance_parameters_and_outputs_are_those_of_muzero():
