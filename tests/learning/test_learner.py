@@ -61,12 +61,7 @@ def make_batch(num_windows, num_actions=3, observation_shape=(2,)):
         ("constant", 4, {(0.0, 0): 0.0, (0.0, 1): 0.25, (0.5, 2): 0.5, (0.5, 4): 1.0, (1.0, 10_000): 1.0}),
         ("constant", 0, {(0.0, 0): 1.0, (1.0, 10_000): 1.0}),
         # (1 + cos(pi t)) / 2 scaled to [0.1, 1]: at a quarter of the way 0.1 + 0.9 (1 + sqrt(1/2)) / 2
-        (
-            "cosine",
-            4,
-            {(0.0, 0): 0.0, (0.0, 4): 1.0, (0.25, 8): 0.868198, (0.5, 2): 0.275, (1.5, 9): 0.1},
-        ),
-        ("cosine", 0, {(0.0, 0): 1.0, (0.5, 0): 0.55, (1.0, 1): 0.1}),
+        ("cosine", 4, {(0.0, 0): 0.0, (0.0, 4): 1.0, (0.25, 8): 0.868198, (0.5, 2): 0.275, (1.5, 9): 0.1}),
     ],
 )
 def test_the_learning_rate_warms_up_and_is_constant_or_falls_to_a_tenth(schedule, warmup_updates, found):
@@ -212,9 +207,8 @@ def test_shares_of_a_batch_averaged_over_devices_make_the_same_step_as_the_whole
         chex.assert_trees_all_close(params, expected.params, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("micro_batch", [1, 2, 4])
-def test_micro_batches_make_the_same_step_as_the_whole_batch(state, batch, updated, micro_batch):
-    found = jax.jit(partial(update, micro_batch=micro_batch))(state, batch)
+def test_micro_batches_make_the_same_step_as_the_whole_batch(state, batch, updated):
+    found = jax.jit(partial(update, micro_batch=2))(state, batch)
     chex.assert_trees_all_close(found, updated, rtol=1e-4, atol=1e-6)
 
 
@@ -231,10 +225,11 @@ def test_only_the_first_observation_of_a_window_is_encoded_and_only_once(state, 
     assert set(encoded) == {(N, 2)} and len(encoded) == 1
 
 
-@pytest.fixture(scope="module", params=["mlp", "attention"])
-def overfitted(request):
-    """Losses of 400 updates on the same four windows, which a small network can learn by heart."""
-    model = make_network(request.param, support=SUPPORT, width=32)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["mlp", "attention"])
+def test_overfitting_one_tiny_batch_drives_every_loss_to_0(kind):
+    """In 400 updates on the same four windows, which a small network can learn by heart."""
+    model = make_network(kind, support=SUPPORT, width=32)
     batch = make_batch(4, BOARD.num_actions, BOARD.observation_shape)
     batch = batch._replace(observation=batch.observation > 0.5)
     step = partial(update, optimiser=OPTIMISER, loss=make_loss(model, reconstruction=1.0))
@@ -244,15 +239,11 @@ def overfitted(request):
         state = learner.init(model, OPTIMISER, key)
         return jax.lax.scan(lambda state, _: step(state, batch), state, None, length=400)[1]
 
-    return jax.device_get(run(jax.random.key(1, impl="rbg")))  # compiles in a quarter of threefry's time
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("part", ["loss", "value_loss", "reward_loss", "policy_loss", "reconstruction_loss"])
-def test_overfitting_one_tiny_batch_drives_every_loss_to_0(overfitted, part):
-    curve = overfitted[f"train/{part}"]
-    assert curve[-1] < 0.02 * curve[0], (curve[0], curve[-1])
-    assert (curve > -1e-4).all()  # entropies are subtracted: 0 is the floor
+    curves = jax.device_get(run(jax.random.key(1, impl="rbg")))  # compiles in a quarter of threefry's time
+    for part in ("loss", "value_loss", "reward_loss", "policy_loss", "reconstruction_loss"):
+        curve = curves[f"train/{part}"]
+        assert curve[-1] < 0.02 * curve[0], (part, curve[0], curve[-1])
+        assert (curve > -1e-4).all()  # entropies are subtracted: 0 is the floor
 
 
 # --- the target network -----------------------------------------------------------------------------------------------

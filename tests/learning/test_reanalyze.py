@@ -134,24 +134,22 @@ def test_with_the_ground_truth_model_each_frame_is_searched_from_its_own_state()
         is_own = (seen == position.observation).all((1, 2, 3)) & (legal == position.legal_action_mask).all(-1)
         return SearchOutput(jnp.zeros(len(legal), jnp.int32), legal.astype(jnp.float32), is_own.astype(jnp.float32))
 
-    def play_and_refresh(start):
-        options = {"search": comparing_search, "choose": partial(self_play.choose, exploration=1.0), "length": 12}
-        _, frames = self_play.rollout(
-            None, start, jax.random.key(2), **options, environment=environment, keeps_state=True
-        )
+    @jax.jit
+    def searched_again(start):
+        explore = partial(self_play.choose, exploration=1.0)
+        play = partial(self_play.rollout, environment=environment, search=comparing_search, choose=explore)
+        _, frames = play(None, start, jax.random.key(2), length=12, keeps_state=True)
         ring = replay.add(replay.init(frame_of(frames), num_envs=4, replay_length=12), frames)
         sample = Sample(jnp.array([7, 11, 0, 3]), jnp.arange(4), jnp.ones(4))
-        lengths = {"window_length": FRAMES, "observation_length": FRAMES}
-        window = replay.gather(ring, sample, observation_shape=environment.observation_shape, **lengths)
-        window = window._replace(search_value=jnp.zeros((4, FRAMES)))
-        chosen = jnp.ones(4, bool)
-        return window, reanalyze.refresh(
-            None, window, jax.random.key(3), search=comparing_search, is_chosen=chosen, num_frames=FRAMES
-        )
+        shape = environment.observation_shape
+        window = replay.gather(ring, sample, observation_shape=shape, window_length=3, observation_length=3)
+        stored = window._replace(search_value=jnp.zeros((4, 3)))
+        refresh = partial(reanalyze.refresh, search=comparing_search, is_chosen=jnp.ones(4, bool), num_frames=3)
+        return refresh(None, stored, jax.random.key(3))
 
-    window, fresh = jax.jit(play_and_refresh)(self_play.init(environment, jax.random.key(1), num_envs=4))
+    fresh = searched_again(self_play.init(environment, jax.random.key(1), num_envs=4))
     np.testing.assert_array_equal(fresh.search_value, 1)
-    assert len(np.unique(np.reshape(window.observation, (4 * FRAMES, -1)), axis=0)) > 6
+    assert len(np.unique(np.reshape(fresh.observation, (12, -1)), axis=0)) > 6
 
 
 # --- staleness --------------------------------------------------------------------------------------------------------

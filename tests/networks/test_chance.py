@@ -80,19 +80,6 @@ def test_the_encoder_reads_the_observations_before_and_after_chance(case):
     assert one.shape == (N, C)
 
 
-def test_without_chance_parameters_and_outputs_are_those_of_muzero():
-    """The same parameters, the same number of outputs, and no chance logits."""
-    plain, told = make_model("mlp", abilities=MUZERO), make_model("mlp", abilities=Abilities(num_codes=C))
-    shapes = jax.eval_shape(plain.init, jax.random.key(0))
-    names = {"representation", "dynamics", "prediction", "action_encoder", "reward_head", "decoder", "prediction_heads"}
-    assert set(shapes) == names
-    assert shapes["prediction_heads"]["Dense_0"]["bias"].shape == (A + S,)
-    assert set(jax.eval_shape(told.init, jax.random.key(0))) == names | {"code_encoder"}  # no encoder of outcomes
-    assert plain.encode_chance is plain.follow_code is None and plain.num_codes == 0
-    output = jax.eval_shape(plain.initial_inference, shapes, jnp.zeros((N, 3, 3, 2)))
-    assert "chance_logits" not in output.extras
-
-
 @pytest.mark.parametrize("kind", ["observation", "fully_convolutional"])
 def test_networks_that_imagine_observations_are_refused_with_chance_codes(kind):
     with pytest.raises(ValueError, match="--network.kind"):
