@@ -87,21 +87,6 @@ def test_a_step_is_proportional_to_the_learning_rate():
 # --- the optimiser ----------------------------------------------------------------------------------------------------
 
 
-def test_gradients_are_clipped_by_their_global_norm():
-    """An outlier 1000 times too long moves later updates as little as one that has just the allowed norm."""
-    params = {"a": jnp.zeros(1), "b": jnp.zeros(1)}
-    step = jax.jit(OPTIMISER.update)  # its norm is 5
-
-    def after(*gradients):
-        state = OPTIMISER.init(params)
-        for a, b in gradients:
-            updates, state = step({"a": np.float32([a]), "b": np.float32([b])}, state, params, learning_rate=0.01)
-        return [float(updates["a"][0]), float(updates["b"][0])]
-
-    np.testing.assert_allclose(after((3000.0, 4000.0), (1.0, -1.0)), after((3.0, 4.0), (1.0, -1.0)), rtol=1e-4)
-    assert not np.allclose(after((1.5, 2.0), (1.0, -1.0)), after((3.0, 4.0), (1.0, -1.0)), rtol=0.05)
-
-
 NAMES = ("adamw", "adafactor", "muon")
 
 
@@ -156,7 +141,8 @@ def test_an_optimiser_given_its_rate_at_each_update_steps_like_optaxs_at_a_fixed
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_optimiser_clips_first_and_decays_only_kernels(name):
+def test_every_optimiser_clips_by_the_global_norm_first_and_decays_only_kernels(name):
+    """A gradient that is too long counts as the one of the same direction and the largest norm, which is 1 here."""
     optimiser = learner.make_optimiser(name=name, weight_decay=0.5, max_gradient_norm=1.0)
     params = {"kernel": jnp.full((2, 3), 4.0), "convolution": jnp.full((3, 3, 1, 2), -2.0), "bias": jnp.full(3, 4.0)}
     step = jax.jit(optimiser.update)
@@ -164,7 +150,8 @@ def test_every_optimiser_clips_first_and_decays_only_kernels(name):
     np.testing.assert_allclose(updates["kernel"], -0.1 * 0.5 * 4.0, rtol=1e-6)
     np.testing.assert_allclose(updates["convolution"], 0.1 * 0.5 * 2.0, rtol=1e-6)
     np.testing.assert_allclose(updates["bias"], 0, atol=1e-12)
-    gradients = [jax.tree.map(partial(jnp.multiply, size), params) for size in (1e3, 1e6)]
+    sizes = 1e6, 1 / optax.tree.norm(params)
+    gradients = [jax.tree.map(partial(jnp.multiply, size), params) for size in sizes]
     states = [step(gradient, optimiser.init(params), params, learning_rate=0.1)[1] for gradient in gradients]
     chex.assert_trees_all_close(*states, rtol=1e-5)
 

@@ -13,7 +13,7 @@ from muzero_jax.games.environment import make_environment
 from muzero_jax.ops import micro_batches
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.config_groups import NetworkConfig, OptimiserConfig, SearchConfig
-from tests.reference.models import make_network, random_params
+from tests.reference.models import make_network
 
 
 @pytest.mark.parametrize(
@@ -87,23 +87,6 @@ def tower():
     model = make_network("tower", environment, width=4)
     assert model.layer_bytes == 4 * 4 * 9
     return environment, model._replace(layer_bytes=micro_batches.INFERENCE_BYTES // 9)  # so that 9 positions fit
-
-
-@pytest.mark.slow
-def test_a_tower_gives_the_same_outputs_in_parts_that_fit_in_the_cache(monkeypatch, tower):
-    monkeypatch.setattr(micro_batches, "target_device", lambda: SimpleNamespace(platform="cpu"))
-    environment, model = tower
-    asked = []
-    in_parts = micro_batches.for_inference(spied(model, asked))
-    observation_key, embedding_key = jax.random.split(jax.random.key(0))
-    params = random_params(model)
-    observation = jax.random.bernoulli(observation_key, 0.5, (24, *environment.observation_shape))
-    embedding = jax.random.uniform(embedding_key, (24, 3, 3, 4))
-    actions = jnp.arange(24) % environment.num_actions
-    for name, rows in (("initial_inference", (observation,)), ("recurrent_inference", (embedding, actions))):
-        whole, parted = (jax.jit(getattr(each, name))(params, *rows) for each in (model, in_parts))
-        jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, rtol=1e-4, atol=1e-5), whole, parted)
-    assert set(asked) == {8}
 
 
 @pytest.mark.parametrize("true_rules", [False, True])
