@@ -44,15 +44,8 @@ apps.commands: own ops games storage algorithm presets agent run apps.engines ap
     )
 }
 
-OPTIONAL = {
-    "wandb",
-    "optuna",
-    "gymnax",
-    "jumanji",
-    "octax",
-    "IPython",
-    "ipywidgets",
-}  # in extras, or in a notebook; all else comes with the normal install
+# In extras, or in a notebook; all else comes with the normal install.
+OPTIONAL = {"wandb", "optuna", "gymnax", "jumanji", "octax", "IPython", "ipywidgets"}
 
 # The host's side of the program: the algorithm gets the fields of a config as keyword arguments.
 READS_CONFIG = {"agent", "algorithm", "presets", "run", "storage"}

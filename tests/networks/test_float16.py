@@ -1,4 +1,4 @@
-"""Learning in float16: a scaled loss keeps small gradients, and a step that overflows is skipped by all devices."""
+"""Learning in float16: a step whose scaled loss overflows is skipped by all devices, and others are like float32's."""
 
 from dataclasses import replace
 from functools import partial
@@ -113,18 +113,14 @@ def test_min_max_scaling_in_float16_is_close_to_float32():
 
 
 @pytest.mark.parametrize(
-    "kind, num_blocks",
-    [("observation", 0)]
-    + [
-        pytest.param(*kind, marks=pytest.mark.slow)
-        for kind in (("tower", 0), ("mlp", 1), ("attention", 1), ("fully_convolutional", 0))
-    ],
+    "kind", ["observation", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("tower", "attention"))]
 )
-def test_loss_and_gradient_in_float16_are_close_to_float32(kind, num_blocks):
+def test_loss_and_gradient_in_float16_are_close_to_float32(kind):
     window = random_window(0, 4, 4, BOARD.num_actions, BOARD.observation_shape)
     window = window._replace(observation=window.observation > 0.5)
     batch = make_batch(window, jax.random.key(0), unroll_steps=1)
     config = replace(tiny_run.CONFIG, optimiser=replace(tiny_run.CONFIG.optimiser, reconstruction_weight=1.0))
+    num_blocks = int(kind == "attention")  # a block is what makes it attend
     one, other = (make_network(kind, num_blocks=num_blocks, compute_dtype=dtype) for dtype in ("float32", "float16"))
     params = random_params(one)
 

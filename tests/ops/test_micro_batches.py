@@ -17,23 +17,20 @@ from tests.reference.models import make_network
 
 
 @pytest.mark.parametrize(
-    "batch_size, cells, channels, expected",
+    "platform, batch_size, cells, expected",
     [
-        (128, 42, 64, 32),  # 10.5 KiB a window: 36 fit into 384 KiB
-        (16, 42, 64, 16),  # fewer than would fit
-        (128, 361, 64, 8),  # 4 would fit, but parts are no smaller than 8
-        (127, 42, 64, 127),  # a prime number of windows: all rather than one by one
-        (12, 361, 64, 12),  # 6 would be too small
+        ("cpu", 128, 42, 32),  # 10.5 KiB a window: 36 fit into 384 KiB
+        ("cpu", 16, 42, 16),  # fewer than would fit
+        ("cpu", 128, 361, 8),  # 4 would fit, but parts are no smaller than 8
+        ("cpu", 127, 42, 127),  # a prime number of windows: all rather than one by one
+        ("cpu", 12, 361, 12),  # 6 would be too small
+        ("gpu", 128, 361, 128),  # an accelerator takes a batch whole
     ],
 )
-def test_on_a_cpu_parts_fit_in_the_cache_but_are_never_small(monkeypatch, batch_size, cells, channels, expected):
-    monkeypatch.setattr(micro_batches, "target_device", lambda: SimpleNamespace(platform="cpu"))
-    assert micro_batches.size_for_cache(batch_size, 4 * cells * channels, micro_batches.GRADIENT_BYTES) == expected
-
-
-def test_an_accelerator_takes_a_batch_whole(monkeypatch):
-    monkeypatch.setattr(micro_batches, "target_device", lambda: SimpleNamespace(platform="gpu"))
-    assert micro_batches.size_for_cache(128, 10**9, micro_batches.GRADIENT_BYTES) == 128
+def test_on_a_cpu_parts_fit_in_the_cache_but_are_never_small(monkeypatch, platform, batch_size, cells, expected):
+    """Of a network with 64 channels."""
+    monkeypatch.setattr(micro_batches, "target_device", lambda: SimpleNamespace(platform=platform))
+    assert micro_batches.size_for_cache(batch_size, 4 * cells * 64, micro_batches.GRADIENT_BYTES) == expected
 
 
 @pytest.mark.parametrize(

@@ -162,11 +162,7 @@ def test_fewer_simulations_than_considered_actions_visit_each_at_most_once():
 def test_a_row_of_a_batch_is_searched_as_if_it_were_on_its_own(name):
     """Each row has its own position and its own legal actions; alone, it fills the batch with itself."""
     generator = np.random.default_rng(0)
-    reward, policy_logits, value = (
-        generator.normal(size=(4, 4)),
-        generator.normal(size=(4, 4)),
-        generator.normal(size=4),
-    )
+    reward, policy_logits, value = (generator.normal(size=shape) for shape in ((4, 4), (4, 4), 4))
     table = make_table(reward, generator.integers(0, 4, (4, 4)), value, policy_logits)
     legal = [[1, 1, 1, 1], [0, 1, 1, 0], [1, 0, 1, 1], [1, 1, 0, 1]]
     together = look_at(QUIET, name, table, range(4), legal)
