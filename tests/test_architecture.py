@@ -174,6 +174,11 @@ def test_every_promise_names_an_existing_test():
     assert [name for file, name in held if f"def {name}(" not in (ROOT / file).read_text()] == []
 
 
+def test_the_core_imports_no_apps():
+    upwards = {room: {name for name in knows if name.startswith("apps.")} for room, knows in KNOWS.items()}
+    assert {room: known for room, known in upwards.items() if known and not room.startswith("apps.")} == {}
+
+
 def test_the_normal_install_has_every_library_but_the_optional_ones():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     installed = {re.split("[>=<-]", name)[0] for name in project["dependencies"]}  # orbax-checkpoint is orbax
