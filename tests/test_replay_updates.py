@@ -59,23 +59,12 @@ def test_priorities_and_search_ages_are_sharded_like_the_frames(run):
             assert leaf.sharding.shard_shape((32, 8)) == (32, 4)
 
 
-def test_without_these_options_the_buffer_has_no_priorities_and_no_search_ages():
-    ring = tiny_run.abstract_state().replay
-    assert ring.priority is None and ring.transitions.search_age is None
-
-
 # --- before learning starts -------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def played():
-    """The buffer after a chunk without these options, from the same keys."""
-    return on_host(tiny_run.program()(tiny_run.make_init()(), tiny_run.PROGRESS)[0].replay)
-
-
-def test_before_learning_starts_the_buffer_holds_only_what_was_played(run, played):
+def test_before_learning_starts_nothing_is_written_back(run):
+    """All priorities are those of new frames, and searches have the age of their frames."""
     ring = run.rings[1]
-    jax.tree.map(np.testing.assert_array_equal, ring.transitions._replace(search_age=None), played.transitions)
     np.testing.assert_array_equal(ring.priority, (np.arange(32)[:, None] < 8) * np.ones((1, 8)))
     np.testing.assert_array_equal(ring.transitions.search_age[:8], np.repeat([2, 1], 4)[:, None] * np.ones((1, 8)))
     assert all((values[:REST] == 0).all() for name, values in run.metrics.items() if name.startswith("train/"))

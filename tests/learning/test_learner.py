@@ -61,12 +61,7 @@ def make_batch(num_windows, num_actions=3, observation_shape=(2,)):
         ("constant", 4, {(0.0, 0): 0.0, (0.0, 1): 0.25, (0.5, 2): 0.5, (0.5, 4): 1.0, (1.0, 10_000): 1.0}),
         ("constant", 0, {(0.0, 0): 1.0, (1.0, 10_000): 1.0}),
         # (1 + cos(pi t)) / 2 scaled to [0.1, 1]: at a quarter of the way 0.1 + 0.9 (1 + sqrt(1/2)) / 2
-        (
-            "cosine",
-            4,
-            {(0.0, 0): 0.0, (0.0, 4): 1.0, (0.25, 8): 0.868198, (0.5, 2): 0.275, (1.5, 9): 0.1},
-        ),
-        ("cosine", 0, {(0.0, 0): 1.0, (0.5, 0): 0.55, (1.0, 1): 0.1}),
+        ("cosine", 4, {(0.0, 0): 0.0, (0.0, 4): 1.0, (0.25, 8): 0.868198, (0.5, 2): 0.275, (1.5, 9): 0.1}),
     ],
 )
 def test_the_learning_rate_warms_up_and_is_constant_or_falls_to_a_tenth(schedule, warmup_updates, found):
@@ -90,21 +85,6 @@ def test_a_step_is_proportional_to_the_learning_rate():
 
 
 # --- the optimiser ----------------------------------------------------------------------------------------------------
-
-
-def test_gradients_are_clipped_by_their_global_norm():
-    """An outlier 1000 times too long moves later updates as little as one that has just the allowed norm."""
-    params = {"a": jnp.zeros(1), "b": jnp.zeros(1)}
-    step = jax.jit(OPTIMISER.update)  # its norm is 5
-
-    def after(*gradients):
-        state = OPTIMISER.init(params)
-        for a, b in gradients:
-            updates, state = step({"a": np.float32([a]), "b": np.float32([b])}, state, params, learning_rate=0.01)
-        return [float(updates["a"][0]), float(updates["b"][0])]
-
-    np.testing.assert_allclose(after((3000.0, 4000.0), (1.0, -1.0)), after((3.0, 4.0), (1.0, -1.0)), rtol=1e-4)
-    assert not np.allclose(after((1.5, 2.0), (1.0, -1.0)), after((3.0, 4.0), (1.0, -1.0)), rtol=0.05)
 
 
 NAMES = ("adamw", "adafactor", "muon")
@@ -161,7 +141,8 @@ def test_an_optimiser_given_its_rate_at_each_update_steps_like_optaxs_at_a_fixed
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_optimiser_clips_first_and_decays_only_kernels(name):
+def test_every_optimiser_clips_by_the_global_norm_first_and_decays_only_kernels(name):
+    """A gradient that is too long counts as the one of the same direction and the largest norm, which is 1 here."""
     optimiser = learner.make_optimiser(name=name, weight_decay=0.5, max_gradient_norm=1.0)
     params = {"kernel": jnp.full((2, 3), 4.0), "convolution": jnp.full((3, 3, 1, 2), -2.0), "bias": jnp.full(3, 4.0)}
     step = jax.jit(optimiser.update)
@@ -169,7 +150,8 @@ def test_every_optimiser_clips_first_and_decays_only_kernels(name):
     np.testing.assert_allclose(updates["kernel"], -0.1 * 0.5 * 4.0, rtol=1e-6)
     np.testing.assert_allclose(updates["convolution"], 0.1 * 0.5 * 2.0, rtol=1e-6)
     np.testing.assert_allclose(updates["bias"], 0, atol=1e-12)
-    gradients = [jax.tree.map(partial(jnp.multiply, size), params) for size in (1e3, 1e6)]
+    sizes = 1e6, 1 / optax.tree.norm(params)
+    gradients = [jax.tree.map(partial(jnp.multiply, size), params) for size in sizes]
     states = [step(gradient, optimiser.init(params), params, learning_rate=0.1)[1] for gradient in gradients]
     chex.assert_trees_all_close(*states, rtol=1e-5)
 
@@ -212,21 +194,9 @@ def test_shares_of_a_batch_averaged_over_devices_make_the_same_step_as_the_whole
         chex.assert_trees_all_close(params, expected.params, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("micro_batch", [1, 2, 4])
-def test_micro_batches_make_the_same_step_as_the_whole_batch(state, batch, updated, micro_batch):
-    found = jax.jit(partial(update, micro_batch=micro_batch))(state, batch)
+def test_micro_batches_make_the_same_step_as_the_whole_batch(state, batch, updated):
+    found = jax.jit(partial(update, micro_batch=2))(state, batch)
     chex.assert_trees_all_close(found, updated, rtol=1e-4, atol=1e-6)
-
-
-def test_micro_batches_need_less_than_half_the_memory():
-    """Nearly all of it is activations, of which those of 4 windows instead of 32 are kept."""
-    batch = make_batch(32)
-
-    def bytes_needed(micro_batch):
-        step = jax.jit(partial(update, micro_batch=micro_batch))
-        return step.lower(learner.init(MODEL, DESCENT, jax.random.key(0)), batch).compile().memory_analysis()
-
-    assert bytes_needed(4).temp_size_in_bytes < 0.5 * bytes_needed(32).temp_size_in_bytes
 
 
 def test_only_the_first_observation_of_a_window_is_encoded_and_only_once(state, batch):
@@ -242,10 +212,11 @@ def test_only_the_first_observation_of_a_window_is_encoded_and_only_once(state, 
     assert set(encoded) == {(N, 2)} and len(encoded) == 1
 
 
-@pytest.fixture(scope="module", params=["mlp", "attention"])
-def overfitted(request):
-    """Losses of 400 updates on the same four windows, which a small network can learn by heart."""
-    model = make_network(request.param, support=SUPPORT, width=32)
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["mlp", "attention"])
+def test_overfitting_one_tiny_batch_drives_every_loss_to_0(kind):
+    """In 400 updates on the same four windows, which a small network can learn by heart."""
+    model = make_network(kind, support=SUPPORT, width=32)
     batch = make_batch(4, BOARD.num_actions, BOARD.observation_shape)
     batch = batch._replace(observation=batch.observation > 0.5)
     step = partial(update, optimiser=OPTIMISER, loss=make_loss(model, reconstruction=1.0))
@@ -255,15 +226,11 @@ def overfitted(request):
         state = learner.init(model, OPTIMISER, key)
         return jax.lax.scan(lambda state, _: step(state, batch), state, None, length=400)[1]
 
-    return jax.device_get(run(jax.random.key(1, impl="rbg")))  # compiles in a quarter of threefry's time
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("part", ["loss", "value_loss", "reward_loss", "policy_loss", "reconstruction_loss"])
-def test_overfitting_one_tiny_batch_drives_every_loss_to_0(overfitted, part):
-    curve = overfitted[f"train/{part}"]
-    assert curve[-1] < 0.02 * curve[0], (curve[0], curve[-1])
-    assert (curve > -1e-4).all()  # entropies are subtracted: 0 is the floor
+    curves = jax.device_get(run(jax.random.key(1, impl="rbg")))  # compiles in a quarter of threefry's time
+    for part in ("loss", "value_loss", "reward_loss", "policy_loss", "reconstruction_loss"):
+        curve = curves[f"train/{part}"]
+        assert curve[-1] < 0.02 * curve[0], (part, curve[0], curve[-1])
+        assert (curve > -1e-4).all()  # entropies are subtracted: 0 is the floor
 
 
 # --- the target network -----------------------------------------------------------------------------------------------

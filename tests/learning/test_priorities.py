@@ -48,17 +48,28 @@ def random_priorities(seed, shape=(C, B)):
     return jax.device_put(np.float32(np.random.default_rng(seed).random(shape) ** 3 + priorities.FLOOR))
 
 
-def sample_of(ring, *, key=0, num_updates=50, batch_size=400, alpha=1.0, beta=1.0, end_weight=1):
-    """A sample of one device."""
-    sampling = partial(
+def sampling(*, alpha=1.0, beta=1.0, end_weight=1):
+    """`priorities.sample` of 50 batches of 400 windows, with its hyperparameters bound."""
+    return partial(
         priorities.sample,
-        num_updates=num_updates,
-        batch_size=batch_size,
+        num_updates=50,
+        batch_size=400,
         weigh=partial(weigh, end_weight=end_weight),
         priority_exponent=alpha,
         importance_exponent=beta,
     )
-    return jax.device_get(alone(sampling, jax.random.key(key), ring))
+
+
+def sample_of(ring, **how):
+    """A sample of one device."""
+    return jax.device_get(alone(sampling(**how), jax.random.key(0), ring))
+
+
+def ratios(ring, end_weight=1):
+    """Q / P [C, B] of each window that may be sampled: its probability without priorities by that with them."""
+    start_weights = np.asarray(weigh(ring, end_weight), np.float64)
+    prioritised = start_weights * np.asarray(ring.priority, np.float64)
+    return start_weights / start_weights.sum() * prioritised.sum() / np.where(start_weights, prioritised, 1)
 
 
 # --- integers ---------------------------------------------------------------------------------------------------------
@@ -150,30 +161,11 @@ def test_no_window_crosses_the_write_head_however_high_its_priority(rollouts):
 
 
 @pytest.mark.parametrize("end_weight", [1, 5])
-def test_importance_weights_remove_the_bias_of_prioritised_sampling(end_weight):
-    """The mean of a quantity that grows with the priority: unbiased with beta 1, far off with beta 0."""
-    ring = make_ring()._replace(priority=random_priorities(2))
-    quantity = np.asarray(ring.priority, np.float64) + np.random.default_rng(0).normal(size=(C, B))
-    start_weights = np.asarray(weigh(ring, end_weight))
-    plain = np.average(quantity, weights=start_weights)
-
-    def mean(beta):
-        sample = sample_of(ring, num_updates=100, batch_size=1000, beta=beta, end_weight=end_weight)
-        return np.average(quantity[sample.slot, sample.game], weights=sample.weight), sample.weight
-
-    corrected, weight = mean(1.0)
-    biased, ones = mean(0.0)
-    spread = np.std(quantity) * np.sqrt(np.mean(weight**2)) / np.mean(weight) / np.sqrt(weight.size)
-    assert abs(corrected - plain) < 4 * spread < abs(biased - plain) / 2
-    assert (ones == 1).all() and weight.max() == pytest.approx(1) and weight.min() > 0
-
-
-def test_an_importance_weight_is_1_over_m_p_to_the_power_beta_over_the_largest():
+def test_an_importance_weight_is_q_over_p_to_the_power_beta_over_the_largest(end_weight):
+    """So priorities do not change the mean over windows, and the preference for ends stays as it is."""
     ring = make_ring()._replace(priority=random_priorities(3))
-    sample = sample_of(ring, beta=0.4)
-    possible = np.asarray(weigh(ring)) > 0
-    probability = np.where(possible, ring.priority, 0) / np.asarray(ring.priority, np.float64)[possible].sum()
-    raw = (1 / (possible.sum() * probability[sample.slot, sample.game])) ** 0.4
+    sample = sample_of(ring, beta=0.4, end_weight=end_weight)
+    raw = ratios(ring, end_weight)[sample.slot, sample.game] ** 0.4
     np.testing.assert_allclose(sample.weight, raw / raw.max(), rtol=1e-4)
 
 
@@ -182,22 +174,11 @@ def test_two_devices_sample_from_their_own_games_and_share_one_largest_weight():
     halves = [make_ring(seed)._replace(priority=scale * random_priorities(seed)) for seed, scale in ((0, 1), (7, 30))]
     both = jax.tree.map(lambda *x: np.stack(x), *jax.device_get(halves))
     keys = jax.random.split(jax.random.key(0), DEVICES)
-    sampling = partial(
-        priorities.sample,
-        num_updates=20,
-        batch_size=400,
-        weigh=weigh,
-        priority_exponent=1.0,
-        importance_exponent=1.0,
-    )
-    sample = jax.device_get(on_devices(sampling, keys, both))
-    assert sample.slot.shape == (DEVICES, 20, 200)
-    raw = []
-    for device, ring in enumerate(halves):
-        possible = np.asarray(weigh(ring)) > 0
-        probability = np.asarray(ring.priority, np.float64) / np.asarray(ring.priority, np.float64)[possible].sum()
-        raw.append(1 / (possible.sum() * probability[sample.slot[device], sample.game[device]]))
-    np.testing.assert_allclose(sample.weight, np.stack(raw) / np.max(raw), rtol=1e-4)
+    sample = jax.device_get(on_devices(sampling(), keys, both))
+    assert sample.slot.shape == (DEVICES, 50, 200)
+    each = zip(halves, sample.slot, sample.game, strict=True)
+    raw = np.stack([ratios(ring)[slot, game] for ring, slot, game in each])
+    np.testing.assert_allclose(sample.weight, raw / raw.max(), rtol=1e-4)
     assert sample.weight.max() == pytest.approx(1)
 
 

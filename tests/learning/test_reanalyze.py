@@ -8,13 +8,10 @@ import numpy as np
 import pytest
 
 from muzero_jax.games.environment import make_environment
-from muzero_jax.learning import reanalyze, replay, self_play, targets
+from muzero_jax.learning import reanalyze, replay, self_play
 from muzero_jax.ops.devices import AXIS
-from muzero_jax.search.simulator import ground_truth_model, learned_model
 from muzero_jax.types import LearnerState, Sample, SearchOutput
-from tests.reference.models import make_network, make_tanh_model, random_params
 from tests.reference.programs import alone, on_devices
-from tests.reference.searches import gumbel
 from tests.reference.windows import NO_BATCH, frame_of, random_window
 
 N, L, A, FRAMES = 5, 7, 3, 3
@@ -57,45 +54,6 @@ def test_the_first_frames_of_the_first_windows_get_fresh_policy_and_value(window
             else:
                 assert fresh.search_value[i, frame] == window.search_value[i, frame]
                 np.testing.assert_array_equal(fresh.search_policy[i, frame], window.search_policy[i, frame])
-
-
-def test_refreshing_changes_nothing_that_was_played(window):
-    fresh = refresh_by_reading(jnp.float32(10.0), window, jax.random.key(0), num_windows=N, num_frames=FRAMES)
-    for name in ("observation", "legal_action_mask", "action", "reward", "discount", "explored"):
-        np.testing.assert_array_equal(getattr(fresh, name), getattr(window, name))
-
-
-def test_observations_beyond_the_refreshed_frames_need_not_be_gathered(window):
-    short = window._replace(observation=window.observation[:, :FRAMES])
-    refresh = partial(refresh_by_reading, num_windows=2, num_frames=FRAMES)
-    one, other = (refresh(jnp.float32(1.0), w, jax.random.key(0)) for w in (window, short))
-    np.testing.assert_array_equal(one.search_value, other.search_value)
-
-
-def test_fresh_policies_and_values_reach_the_targets():
-    """A one-move return bootstraps from the fresh value of the next frame, and the policy target is the fresh one."""
-    window = random_window(1, N, L, A, end_probability=0.0)._replace(explored=jnp.zeros((N, L), bool))
-    fresh = refresh_by_reading(jnp.float32(10.0), window, jax.random.key(0), num_windows=N, num_frames=L)
-    found = targets.make(fresh, unroll_steps=2, td_steps=1, td_lambda=1.0, stop_at_exploration=True)
-    expected = window.reward[:, :3] + window.discount[:, :3] * 10 * window.observation[:, 1:4, 0]
-    np.testing.assert_allclose(found.value, expected, rtol=1e-4, atol=1e-5)
-    np.testing.assert_array_equal(found.policy, fresh.search_policy[:, :3])
-
-
-def test_fresh_targets_have_no_root_noise_and_depend_on_the_weights_given(window):
-    """With gumbel_scale 0 two keys agree exactly; other weights give other targets."""
-    model = make_tanh_model()
-    search = gumbel(learned_model(model, -1.0), num_simulations=4)
-    chosen = jnp.ones(N, bool)
-    refresh = jax.jit(partial(reanalyze.refresh, search=search, is_chosen=chosen, num_frames=FRAMES))
-    old, new = model.init(jax.random.key(0)), model.init(jax.random.key(1))
-    one, other = refresh(new, window, jax.random.key(0)), refresh(new, window, jax.random.key(7))
-    np.testing.assert_array_equal(one.search_policy, other.search_policy)
-    np.testing.assert_array_equal(one.search_value, other.search_value)
-    stale = refresh(old, window, jax.random.key(0))
-    assert (np.asarray(stale.search_value != one.search_value)[:, :FRAMES]).all()
-    illegal = ~np.asarray(window.legal_action_mask)[:, :FRAMES]
-    assert (np.asarray(one.search_policy)[:, :FRAMES][illegal] == 0).all()
 
 
 def learner_with(params, target_params=None):
@@ -166,42 +124,32 @@ def test_frames_of_the_next_episode_at_a_windows_end_get_their_own_targets_too()
     np.testing.assert_array_equal(written.reward, game.reward)
 
 
-def idle_search(params, key, position):
-    """Looks at nothing."""
-    legal = position.legal_action_mask.astype(jnp.float32)
-    return SearchOutput(jnp.zeros(len(legal), jnp.int32), legal, legal[:, 0])
-
-
-@pytest.mark.slow
-def test_with_the_ground_truth_model_the_positions_that_were_played_are_searched_again():
-    """Tic-tac-toe: the positions are reached again by replaying the actions, move by move."""
+def test_with_the_ground_truth_model_each_frame_is_searched_from_its_own_state():
+    """Tic-tac-toe by random moves: the state that a frame's search gets shows the frame's observation."""
     environment = make_environment("tic_tac_toe")
-    model = make_network("mlp", environment)
-    params, search = random_params(model), gumbel(ground_truth_model(environment, model), num_simulations=4)
-    start = self_play.init(environment, jax.random.key(1), num_envs=4)
-    explore = partial(self_play.choose, exploration=1.0)
-    play = partial(self_play.rollout, environment=environment, length=12, choose=explore, keeps_state=True)
-    _, trajectory = jax.jit(partial(play, search=idle_search))(params, start, jax.random.key(2))
-    assert np.asarray(trajectory.is_last).any()  # 12 moves: every game has ended once and begun again
-    ring = replay.add(replay.init(frame_of(trajectory), num_envs=4, replay_length=12), trajectory)
-    sample = Sample(jnp.array([7, 11, 0, 3]), jnp.array([0, 1, 2, 3]), jnp.ones(4))
-    shape = environment.observation_shape
-    window = replay.gather(ring, sample, observation_shape=shape, window_length=1, observation_length=1)
-    refresh = partial(reanalyze.refresh, search=search, is_chosen=jnp.ones(4, bool), num_frames=1)
-    fresh = jax.jit(refresh)(params, window, jax.random.key(3))
 
-    states, move, positions = start.env_state, jax.jit(jax.vmap(environment.move)), []
-    newborn = jax.vmap(environment.init)(jax.random.split(jax.random.key(9), 4))
-    for time in range(12):
-        positions.append(environment.roots(states))
-        step = move(states, trajectory.action[time], jax.random.split(jax.random.key(0), 4))
-        states = jax.tree.map(partial(jax.vmap(jnp.where), step.is_last), newborn, step.state)
-    reached = jax.tree.map(lambda *x: jnp.stack(x)[sample.slot, sample.game], *positions)
-    found = jax.jit(search)(params, jax.random.key(4), reached)
-    np.testing.assert_allclose(fresh.search_policy[:, 0], found.policy, atol=1e-6)
-    np.testing.assert_allclose(fresh.search_value[:, 0], found.value, atol=1e-6)
-    assert (np.asarray(fresh.search_policy[:, 0])[~np.asarray(reached.legal_action_mask)] == 0).all()
-    assert len({tuple(row) for row in np.asarray(found.policy).round(4).tolist()}) > 2
+    def comparing_search(params, key, position):
+        """Its value is 1 where the observation and the legal moves are those of the state."""
+        seen, legal = jax.vmap(environment.observe)(position.state), jax.vmap(environment.legal)(position.state)
+        is_own = (seen == position.observation).all((1, 2, 3)) & (legal == position.legal_action_mask).all(-1)
+        return SearchOutput(jnp.zeros(len(legal), jnp.int32), legal.astype(jnp.float32), is_own.astype(jnp.float32))
+
+    @jax.jit
+    def searched_again(start):
+        explore = partial(self_play.choose, exploration=1.0)
+        play = partial(self_play.rollout, environment=environment, search=comparing_search, choose=explore)
+        _, frames = play(None, start, jax.random.key(2), length=12, keeps_state=True)
+        ring = replay.add(replay.init(frame_of(frames), num_envs=4, replay_length=12), frames)
+        sample = Sample(jnp.array([7, 11, 0, 3]), jnp.arange(4), jnp.ones(4))
+        shape = environment.observation_shape
+        window = replay.gather(ring, sample, observation_shape=shape, window_length=3, observation_length=3)
+        stored = window._replace(search_value=jnp.zeros((4, 3)))
+        refresh = partial(reanalyze.refresh, search=comparing_search, is_chosen=jnp.ones(4, bool), num_frames=3)
+        return refresh(None, stored, jax.random.key(3))
+
+    fresh = searched_again(self_play.init(environment, jax.random.key(1), num_envs=4))
+    np.testing.assert_array_equal(fresh.search_value, 1)
+    assert len(np.unique(np.reshape(fresh.observation, (12, -1)), axis=0)) > 6
 
 
 # --- staleness --------------------------------------------------------------------------------------------------------

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from muzero_jax.learning import reanalyze, replay
+from muzero_jax.learning import replay
 from muzero_jax.types import Sample, WriteBack
-from tests.reference.programs import alone
-from tests.reference.replay import Replay
-from tests.reference.windows import NO_BATCH, frame_of, make_window
+from tests.learning.test_reanalyze import fresh_targets
+from tests.reference.windows import frame_of, make_window
 
 C, B, T, L, K = 12, 3, 4, 6, 2
 END_WEIGHT = 5
@@ -50,28 +49,21 @@ def sample_at(slot, game):
 
 @pytest.fixture(scope="module")
 def histories():
-    """After each of 8 rollouts (the buffer holds 3): the buffer, frames played, start weights of windows."""
-    ring, history, snapshots = empty(), Replay(C), []
+    """After each of 8 rollouts (the buffer holds 3): the buffer, and whether each move played [time, B] was a last."""
+    ring, ends, snapshots = empty(), np.zeros((0, B), bool), []
     for index in range(8):
         trajectory = rollout(index)
-        ring = add(ring, trajectory)
-        history.add(trajectory.discount == 0)
-        snapshots.append((ring, len(history.ends), history.start_weights(L, K, END_WEIGHT)))
+        ring, ends = add(ring, trajectory), np.concatenate([ends, trajectory.discount == 0])
+        snapshots.append((ring, ends))
     return snapshots
 
 
 # --- the buffer -------------------------------------------------------------------------------------------------------
 
 
-def test_an_empty_buffer_has_no_window_to_sample():
-    ring = empty()
-    assert (int(ring.num_stored), int(ring.insert_index)) == (0, 0)
-    assert jax.tree.map(jnp.shape, ring.transitions).observation == (C, B, 2)
-    assert not np.asarray(weights_of(ring)).any()
-
-
 def test_frame_t_of_game_b_lies_at_t_mod_c(histories):
-    for ring, total, _ in histories:
+    for ring, ends in histories:
+        total = len(ends)
         for time in range(max(0, total - C), total):
             np.testing.assert_array_equal(ring.transitions.action[time % C], 100 * time + np.arange(B))
         assert int(ring.num_stored) == min(total, C)
@@ -105,13 +97,11 @@ def test_bools_are_stored_eight_to_a_byte_and_read_back_unchanged():
     np.testing.assert_array_equal(window.legal_action_mask, legal.swapaxes(0, 1))
 
 
-def test_only_bools_are_packed_and_uint8_which_looks_packed_is_refused():
+def test_only_bools_are_packed():
     floats = rollout(0)
     packed = replay.pack(floats)
     assert packed.observation is floats.observation
     assert replay.unpack(packed, (2,)).observation is floats.observation
-    with pytest.raises(AssertionError):
-        replay.pack(floats._replace(observation=floats.observation.astype(jnp.uint8)))
 
 
 # --- which windows may be sampled -------------------------------------------------------------------------------------
@@ -122,10 +112,10 @@ def test_start_weights_equal_those_by_brute_force_over_all_stored_windows(histor
 
     Windows that go on past the end of a game keep their weight, because they teach absorption.
     """
-    for ring, _, expected in histories:
+    for ring, ends in histories:
         table = np.zeros((C, B), int)
-        for (time, game), weight in expected.items():
-            table[time % C, game] = weight
+        for time in range(max(0, len(ends) - C), len(ends) - L + 1):
+            table[time % C] = np.where(ends[time : time + K].any(axis=0), END_WEIGHT, 1)
         np.testing.assert_array_equal(weights_of(ring), table)
     assert {0, 1, END_WEIGHT} == set(np.unique(table))
 
@@ -135,7 +125,8 @@ def test_start_weights_equal_those_by_brute_force_over_all_stored_windows(histor
 
 @pytest.mark.parametrize("rollouts", [2, 3, 4, 5, 8])
 def test_windows_are_consecutive_frames_of_one_game_also_across_the_end_of_the_buffer(histories, rollouts):
-    ring, total, _ = histories[rollouts - 1]
+    ring, ends = histories[rollouts - 1]
+    total = len(ends)
     slot, game = np.nonzero(np.asarray(weights_of(ring)))
     padding = C * B - len(slot)  # one shape, one compilation
     sample = sample_at(*(np.pad(x, (0, padding)) for x in (slot, game)))
@@ -191,9 +182,10 @@ def test_samples_are_exact_where_float32_could_not_count(monkeypatch):
 # --- what learning writes back ----------------------------------------------------------------------------------------
 
 
-def random_findings(generator, size):
-    """Findings about frames that are sampled with many repeats; a quarter of them are unknown."""
-    return WriteBack(
+def test_of_several_known_values_written_to_a_frame_the_last_one_counts_and_nothing_else_changes(histories):
+    """Against a loop over findings [U, M] in the order of their updates; a quarter of them are unknown."""
+    ring, generator, size = histories[-1][0], np.random.default_rng(0), (5, 40)
+    found = WriteBack(
         slot=generator.integers(2 * C, size=size).astype(np.int32),  # taken modulo the ring's length
         game=generator.integers(B, size=size).astype(np.int32),
         is_known=generator.random(size) < 0.75,
@@ -202,12 +194,6 @@ def random_findings(generator, size):
             "search_value": generator.normal(size=size).astype(np.float32),
         },
     )
-
-
-def test_of_several_values_written_to_a_frame_the_last_one_counts(histories):
-    """Against a loop over findings [U, M] in the order of their updates."""
-    ring = histories[-1][0]
-    found = random_findings(np.random.default_rng(0), (5, 40))
     policy, value = (np.array(x) for x in (ring.transitions.search_policy, ring.transitions.search_value))
     for update in range(5):
         for i in range(40):
@@ -216,46 +202,21 @@ def test_of_several_values_written_to_a_frame_the_last_one_counts(histories):
                 policy[where], value[where] = (
                     found.values[name][update, i] for name in ("search_policy", "search_value")
                 )
-    written = write_back(ring, (found,))
-    np.testing.assert_array_equal(written.transitions.search_policy, policy)
-    np.testing.assert_array_equal(written.transitions.search_value, value)
-
-
-def test_write_backs_are_applied_in_order(histories):
-    ring = histories[-1][0]
-    one, other = (random_findings(np.random.default_rng(seed), (60,)) for seed in (0, 1))
-    both, in_turn = write_back(ring, (one, other)), write_back(write_back(ring, (one,)), (other,))
-    jax.tree.map(np.testing.assert_array_equal, both, in_turn)
-
-
-def test_unknown_values_are_not_written_and_nothing_else_changes(histories):
-    ring = histories[-1][0]
-    unknown = random_findings(np.random.default_rng(0), (60,))._replace(is_known=np.zeros(60, bool))
-    jax.tree.map(np.testing.assert_array_equal, write_back(ring, (unknown,)), ring)
-    jax.tree.map(np.testing.assert_array_equal, write_back(ring, ()), ring)
-    written = write_back(ring, (random_findings(np.random.default_rng(0), (60,)),))
-    kept = written.transitions._replace(
-        search_policy=ring.transitions.search_policy, search_value=ring.transitions.search_value
-    )
-    jax.tree.map(np.testing.assert_array_equal, written._replace(transitions=kept), ring)
-
-
-def fresh_targets(sample, window, *, num_frames):
-    """What the only device writes back of windows that were all searched again."""
-    of_batch = partial(reanalyze.fresh_targets, batch=NO_BATCH, share=1.0, num_frames=num_frames)
-    return alone(lambda *x: of_batch(*x)[0], sample, window)
+    wanted = ring._replace(transitions=ring.transitions._replace(search_policy=policy, search_value=value))
+    jax.tree.map(np.testing.assert_array_equal, write_back(ring, (found,)), wanted)
 
 
 @pytest.mark.parametrize("rollouts", [2, 3, 4, 5, 8])
 def test_fresh_targets_land_in_exactly_the_frames_that_were_searched(histories, rollouts):
     """Every window that may be sampled is searched, also across the end of the buffer; new values name their frame."""
-    ring, total, _ = histories[rollouts - 1]
+    ring, ends = histories[rollouts - 1]
+    total = len(ends)
     slot, game = np.nonzero(np.asarray(weights_of(ring)))
     padding = C * B - len(slot)
     sample = sample_at(*(np.pad(x, (0, padding), mode="edge") for x in (slot, game)))
     window = gather(ring, sample, window_length=L, observation_length=L)
     named = window._replace(search_value=1000.0 + window.action, search_policy=window.search_policy * 0)
-    found = fresh_targets(sample, named, num_frames=L)
+    found = fresh_targets(sample, named, share=1.0, num_frames=L)
     written = write_back(ring, (found,)).transitions
     for time in range(total - C, total):
         row = written.search_value[time % C]

@@ -57,14 +57,6 @@ def test_targets_equal_their_definitions_in_plain_loops(td_steps, td_lambda):
     np.testing.assert_array_equal(found.policy, window.search_policy[:, : K + 1])
 
 
-def test_frames_beyond_those_that_a_window_needs_change_nothing():
-    window = jax.device_get(random_window(7, num_windows=8, length=K + 4 + 3))
-    needed = jax.tree.map(lambda x: x[:, : K + 4 + 1], window)
-    longer = make(window, unroll_steps=K, td_steps=4, td_lambda=0.7)
-    for one, other in zip(longer, make(needed, unroll_steps=K, td_steps=4, td_lambda=0.7), strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
 def test_a_windows_targets_do_not_depend_on_the_other_windows():
     window, others = jax.device_get([random_window(seed, num_windows=40, length=K + 4 + 1) for seed in (1, 2)])
     mixed = jax.tree.map(lambda x, y: np.concatenate([y[:5], x[5:6], y[6:]]), window, others)
@@ -114,13 +106,6 @@ def test_lambda_1_over_the_whole_game_is_monte_carlo_and_ignores_search_values()
     np.testing.assert_allclose(monte_carlo(window).value[0], returns)
 
 
-def test_lambda_0_bootstraps_after_one_move_whatever_n():
-    window = random_window(3, num_windows=40, length=K + 4 + 1)
-    zero = make(window, unroll_steps=K, td_steps=4, td_lambda=0.0)
-    one_move = make(window, unroll_steps=K, td_steps=1, td_lambda=1.0)
-    np.testing.assert_allclose(zero.value, one_move.value, rtol=1e-5, atol=1e-6)
-
-
 def test_one_step_targets_are_reward_plus_the_discounted_next_search_value():
     window = make_window([[1, 2, 3, 0, 0]], [[0.5, -0.5, 1, 1, 1]], search_value=[[9, 4, 6, -2, 8]])
     value = make(window, unroll_steps=K, td_steps=1, td_lambda=1.0).value[0]
@@ -159,15 +144,6 @@ def test_a_window_that_starts_on_the_last_move_keeps_its_reward_and_policy():
     np.testing.assert_array_equal(found.reward[0], [-1, 0, 0])
     np.testing.assert_array_equal(found.value[0], [-1, 0, 0, 0])
     np.testing.assert_array_equal(found.policy_mask[0], [1, 0, 0, 0])
-
-
-def test_past_the_end_reward_and_value_are_0_whatever_the_next_game_holds():
-    window = random_window(5, num_windows=1, length=K + 8 + 1, end_probability=0.0)
-    discount, is_last = window.discount.at[0, 1].set(0.0), window.is_last.at[0, 1].set(True)
-    found = monte_carlo(window._replace(discount=discount, is_last=is_last))
-    np.testing.assert_array_equal(found.reward[0, 2:], 0)
-    np.testing.assert_array_equal(found.value[0, 2:], 0)
-    np.testing.assert_array_equal(found.policy_mask[0, 2:], 0)
 
 
 # --- what belongs to which step ---------------------------------------------------------------------------------------
@@ -213,13 +189,6 @@ def test_actions_are_those_played_up_to_the_end_and_uniform_past_it():
     counts = np.bincount(actions[:, 2], minlength=num_actions)
     assert len(counts) == num_actions
     np.testing.assert_allclose(counts, num_windows / num_actions, rtol=0.15)
-
-
-def test_actions_of_a_game_that_goes_on_do_not_depend_on_the_key():
-    window = random_window(6, num_windows=4, length=K + 2, end_probability=0.0)
-    for seed in (0, 1):
-        actions = unroll_actions(window, jax.random.key(seed), unroll_steps=K)
-        np.testing.assert_array_equal(actions, window.action[:, :K])
 
 
 # --- time limits ------------------------------------------------------------------------------------------------------

@@ -15,11 +15,6 @@ from tests.reference.models import BOARD, make_network, random_params
 
 N, S, A, C = 4, 3, BOARD.num_actions, 5
 CODES = Abilities(num_codes=C, encodes_chance=True)
-COUNTS = BOARD._replace(
-    board=None, observe=lambda state: jnp.zeros(34, jnp.int32), observation_shape=(34,), num_actions=156
-)
-
-
 make_model = partial(make_network, abilities=CODES)
 
 
@@ -83,34 +78,6 @@ def test_the_encoder_reads_the_observations_before_and_after_chance(case):
     for other in (encode(params, observation, ~observation), encode(params, ~observation, observation)):
         assert np.abs(one - other).max(axis=-1).min() > 1e-3
     assert one.shape == (N, C)
-
-
-def test_integer_counts_can_be_observations():
-    """Backgammon's: 156 moves, 21 rolls, and int32 numbers from -15 to 15."""
-    model = make_model("mlp", COUNTS, abilities=Abilities(num_codes=21, encodes_chance=True))
-    params = random_params(model)
-    counts = jnp.asarray(np.random.default_rng(0).integers(-15, 16, (N, 34)), jnp.int32)
-
-    @jax.jit
-    def unroll(counts):
-        root = model.initial_inference(params, counts)
-        return model.recurrent_inference(params, root.embedding, jnp.arange(N))
-
-    moved = unroll(counts)
-    assert moved.extras["chance_logits"].shape == (N, 21) and all(np.isfinite(x).all() for x in jax.tree.leaves(moved))
-
-
-def test_without_chance_parameters_and_outputs_are_those_of_muzero():
-    """The same parameters, the same number of outputs, and no chance logits."""
-    plain, told = make_model("mlp", abilities=MUZERO), make_model("mlp", abilities=Abilities(num_codes=C))
-    shapes = jax.eval_shape(plain.init, jax.random.key(0))
-    names = {"representation", "dynamics", "prediction", "action_encoder", "reward_head", "decoder", "prediction_heads"}
-    assert set(shapes) == names
-    assert shapes["prediction_heads"]["Dense_0"]["bias"].shape == (A + S,)
-    assert set(jax.eval_shape(told.init, jax.random.key(0))) == names | {"code_encoder"}  # no encoder of outcomes
-    assert plain.encode_chance is plain.follow_code is None and plain.num_codes == 0
-    output = jax.eval_shape(plain.initial_inference, shapes, jnp.zeros((N, 3, 3, 2)))
-    assert "chance_logits" not in output.extras
 
 
 @pytest.mark.parametrize("kind", ["observation", "fully_convolutional"])

@@ -1,4 +1,4 @@
-"""Learning in float16: a scaled loss keeps small gradients, and a step that overflows is skipped by all devices."""
+"""Learning in float16: a step whose scaled loss overflows is skipped by all devices, and others are like float32's."""
 
 from dataclasses import replace
 from functools import partial
@@ -36,17 +36,13 @@ def product_loss(params, batch):
     return product.astype(jnp.float32), {"train/loss": product.astype(jnp.float32)}
 
 
-def with_scale(state, scale, fin_steps=0):
-    """The learner's state with another scale, after so many steps in a row that fit."""
-    scaled = state.optimiser_state
-    loss_scale = scaled.loss_scale.replace(scale=jnp.float32(scale), fin_steps=jnp.int32(fin_steps))
-    return state._replace(optimiser_state=scaled._replace(loss_scale=loss_scale))
-
-
-def product_state(w, scale, fin_steps=0):
+def product_state(w, scale):
+    """The learner of that loss, with another scale than it begins with."""
     model = MODEL._replace(init=lambda key: {"w": jnp.float32(w)})
     state = learner.init(model, OPTIMISER, jax.random.key(0), scale_loss=True)
-    return with_scale(state, scale, fin_steps)
+    scaled = state.optimiser_state
+    loss_scale = scaled.loss_scale.replace(scale=jnp.float32(scale))
+    return state._replace(optimiser_state=scaled._replace(loss_scale=loss_scale))
 
 
 def product_window(x, y):
@@ -76,20 +72,6 @@ def test_a_step_that_overflows_is_skipped_and_halves_the_scale_until_one_fits():
     np.testing.assert_allclose(found, [[2**16, 0, 3], [2**15, 0, 3], [2**14, 3, 3]])
     np.testing.assert_allclose(state.params["w"], 0.7, rtol=1e-6)
     assert (int(state.num_updates), float(state.optimiser_state.loss_scale.scale)) == (3, 2**14)
-
-
-def test_a_gradient_too_small_for_float16_is_kept():
-    """1e-5 x 1e-4 = 1e-9 is 0 in float16, whose smallest number is 6e-8; 2^14 times that is large enough."""
-    window = product_window(1e-5, 1e-4)
-    (_, lost), (_, kept) = (product_update(product_state(1.0, scale), window) for scale in (1.0, 2.0**14))
-    assert lost["train/gradient_norm"] == 0
-    np.testing.assert_allclose(kept["train/gradient_norm"], 1e-9, rtol=0.02)
-
-
-def test_the_scale_grows_again_after_many_steps_that_fit():
-    interval = product_state(1.0, 4.0).optimiser_state.loss_scale.growth_interval
-    state, _ = product_update(product_state(1.0, 4.0, interval), product_window(1.0, 1.0))
-    assert float(state.optimiser_state.loss_scale.scale) == 8.0
 
 
 def test_a_gradient_that_overflows_unscaled_is_divergence_and_stops_the_run():
@@ -131,18 +113,14 @@ def test_min_max_scaling_in_float16_is_close_to_float32():
 
 
 @pytest.mark.parametrize(
-    "kind, num_blocks",
-    [("observation", 0)]
-    + [
-        pytest.param(*kind, marks=pytest.mark.slow)
-        for kind in (("tower", 0), ("mlp", 1), ("attention", 1), ("fully_convolutional", 0))
-    ],
+    "kind", ["observation", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("tower", "attention"))]
 )
-def test_loss_and_gradient_in_float16_are_close_to_float32(kind, num_blocks):
+def test_loss_and_gradient_in_float16_are_close_to_float32(kind):
     window = random_window(0, 4, 4, BOARD.num_actions, BOARD.observation_shape)
     window = window._replace(observation=window.observation > 0.5)
     batch = make_batch(window, jax.random.key(0), unroll_steps=1)
     config = replace(tiny_run.CONFIG, optimiser=replace(tiny_run.CONFIG.optimiser, reconstruction_weight=1.0))
+    num_blocks = int(kind == "attention")  # a block is what makes it attend
     one, other = (make_network(kind, num_blocks=num_blocks, compute_dtype=dtype) for dtype in ("float32", "float16"))
     params = random_params(one)
 

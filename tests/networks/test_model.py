@@ -324,14 +324,6 @@ def test_the_observation_network_refuses_observations_that_are_not_boolean():
 # --- heads ------------------------------------------------------------------------------------------------------------
 
 
-def test_one_bin_makes_scalar_heads():
-    model = make_network("mlp", support=Support(-1.0, 1.0, 1), num_blocks=0)
-    params = jax.eval_shape(model.init, jax.random.key(0))
-    output = jax.eval_shape(model.initial_inference, params, jnp.zeros((N, *BOARD.observation_shape)))
-    assert output.value_logits.shape == output.reward_logits.shape == (N, 1)
-    np.testing.assert_allclose(model.to_scalar(jnp.array([[0.5]])), [0.5])
-
-
 def test_the_support_of_a_run_is_the_range_of_a_board_games_returns():
     model = algorithms.make(Config(env="tic_tac_toe")).model
     lost_and_won = np.float32(100.0 * np.eye(21)[[0, 20]])

@@ -62,34 +62,6 @@ def test_outputs_and_gradients_of_every_odd_kernel_equal_those_of_the_native_con
         assert_close(one, other)
 
 
-@pytest.mark.parametrize(
-    "channels, product_dtype, tolerance, gradient_tolerance",
-    [
-        (4, None, 1e-3, 1e-4),
-        (32, None, 1e-3, 1e-4),
-        (32, jnp.bfloat16, 2e-2, 1e-2),  # factors are rounded by up to 2^-9, three times in a row
-    ],
-)
-def test_convolutions_in_a_scan_have_the_outputs_and_gradients_of_an_unrolled_loop(
-    channels, product_dtype, tolerance, gradient_tolerance
-):
-    inputs, kernel = arrays((2, 3, 4, channels), (3, 3, channels, channels))
-    kernel = kernel / channels
-
-    def looped(kernel):
-        return lax.scan(lambda boards, _: (convolve(boards, kernel, product_dtype), None), inputs, None, length=3)[0]
-
-    def unrolled(kernel):
-        return native(native(native(inputs, kernel), kernel), kernel)
-
-    (one, one_gradient), (other, other_gradient) = (
-        jax.jit(jax.value_and_grad(lambda kernel, apply=apply: jnp.sum(jnp.sin(apply(kernel)))))(kernel)
-        for apply in (looped, unrolled)
-    )
-    np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance)
-    assert_close(one_gradient, other_gradient, gradient_tolerance)
-
-
 def test_vmap_over_kernels_convolves_each_with_its_own():
     inputs, kernels = arrays((2, 3, 3, 32), (2, 3, 3, 32, 32))
 

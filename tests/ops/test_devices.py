@@ -6,9 +6,7 @@ import sys
 from types import SimpleNamespace
 
 import jax
-import jax.numpy as jnp
 import pytest
-from jax.sharding import NamedSharding, PartitionSpec
 
 from muzero_jax.ops import devices
 
@@ -89,16 +87,6 @@ def test_devices_already_in_use_are_kept_and_more_are_refused():
     assert devices.configure_devices(1) == 1
     with pytest.raises(ValueError, match="^--devices 5 .* at most 2$"):
         devices.configure_devices(5)
-
-
-def test_mesh_splits_the_leading_axis_and_shard_map_sees_the_shares():
-    mesh = devices.make_mesh(2)
-    assert mesh.axis_names == ("data",) and mesh.size == 2
-    assert devices.make_mesh(1).size == 1
-    split = PartitionSpec("data")
-    total = devices.shard_map(lambda x: jax.lax.psum(x, "data"), mesh, (split,), PartitionSpec())
-    x = jax.device_put(jnp.array([1.0, 2.0, 10.0, 20.0]), NamedSharding(mesh, split))
-    assert jax.jit(total)(x).tolist() == [11.0, 22.0]
 
 
 def test_host_memory_is_shared_equally_by_cpu_devices(monkeypatch):

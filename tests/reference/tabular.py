@@ -1,4 +1,4 @@
-"""A model that is a table, so that every number in a search tree can be worked out by hand, and two plain searches."""
+"""A model that is a table, so that every number in a search tree can be worked out by hand."""
 
 from typing import NamedTuple
 
@@ -52,18 +52,3 @@ TABULAR = Model(
     to_scalar=lambda logits: logits[..., 0],
     scalar_loss=lambda logits, target: (logits[..., 0] - target) ** 2,
 )
-
-
-def puct_on_a_bandit(arms, prior, value, num_simulations, pb_c_init, pb_c_base):
-    """Visits of each arm, and the root's value, by MuZero's rule (Schrittwieser et al. 2020, appendix B)."""
-    visits, total = np.zeros(len(arms)), value
-    for simulation in range(num_simulations):
-        parent_visits = simulation + 1
-        known = [arm for arm, count in zip(arms, visits, strict=True) if count] + [total / parent_visits]
-        low, span = min(known), max(max(known) - min(known), 1e-8)
-        scaled = np.where(visits > 0, (np.asarray(arms) - low) / span, 0.0)
-        c = pb_c_init + np.log((parent_visits + pb_c_base + 1) / pb_c_base)
-        best = np.argmax(scaled + c * np.asarray(prior) * np.sqrt(parent_visits) / (1 + visits))
-        visits[best] += 1
-        total += arms[best]
-    return visits, total / (num_simulations + 1)

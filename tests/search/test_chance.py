@@ -359,56 +359,7 @@ def test_a_learned_model_may_predict_the_discount_of_an_outcome():
 
 # --- a game whose values are known ------------------------------------------------------------------------------------
 
-FACES = (0.5, 0.1, 0.0, 1.2)
 KEEP, AGAIN = 0, 1
-
-
-def worth(face, rolls):
-    """The best expected payment for a die that shows `face`, which may be rolled so many times more."""
-    return max(FACES[face], np.mean([worth(other, rolls - 1) for other in range(4)])) if rolls else FACES[face]
-
-
-def dice(rolls=2):
-    """A die is kept, which pays its face and ends the game, or rolled again; position 4 r + f, the last is the end."""
-    states = [(face, left) for left in range(rolls + 1) for face in range(4)]
-    end = len(states)
-    left = np.array([left for _, left in states] + [0])
-    keep = np.float32([FACES[face] for face, _ in states] + [0.0])
-    again = np.where(left > 0, 0.0, keep)  # where nothing is left to roll, the die is kept
-    chances = [[4 * r + face for face in range(4)] for r in range(rolls)] + [[end] * 4]
-    successor = np.where(left > 0, left - 1, rolls)
-    return make_table(
-        *(end + 1, 2, rolls + 1, 4),
-        reward=np.stack([keep, again], -1),
-        awaits=np.stack([left < 0, left > 0], -1),
-        after=np.stack([np.full(end + 1, rolls), successor], -1),
-        straight=np.full((end + 1, 2), end),
-        successor=chances,
-        outcome_discount=np.ones((rolls + 1, 4)),
-        value=keep,  # as if every die were kept
-        after_value=[np.mean(FACES)] * rolls + [0.0],
-    )
-
-
-def test_expectimax_of_the_die_by_hand():
-    """One roll is worth 0.45, so 0.5 is kept with one left; two are worth (0.45 + 0.45 + 0.5 + 1.2) / 4 = 0.65."""
-    assert worth(2, 1) == pytest.approx(0.45) and worth(0, 1) == pytest.approx(0.5)
-    assert worth(0, 2) == worth(2, 2) == pytest.approx(0.65)
-
-
-@each_world
-def test_gumbel_finds_the_best_action_of_a_game_of_chance_and_its_value(kind):
-    """For every face, with one roll left and with two, though the network thinks that every die is kept."""
-    table = dice()
-    world = learned(table, 1.0) if kind == "learned" else rules(table)
-    positions = [(face, left) for left in (1, 2) for face in range(4)]
-    found = look(gumbel(world, num_simulations=300), table, [4 * left + face for face, left in positions])
-    best = [KEEP if worth(face, left) == FACES[face] else AGAIN for face, left in positions]
-    np.testing.assert_array_equal(found.action, best)
-    wanted = [worth(*position) for position in positions]
-    # One face's other roll is 0 at first, and after that it is kept: 0.1 of 0.65 are lost.
-    np.testing.assert_allclose(found.value, wanted, atol=0.11)
-    np.testing.assert_allclose(np.mean(found.value), np.mean(wanted), atol=0.03)
 
 
 # --- bounds, implementations, other games -----------------------------------------------------------------------------

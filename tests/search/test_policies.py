@@ -10,9 +10,8 @@ import pytest
 
 from muzero_jax.search.simulator import learned_model
 from muzero_jax.types import SearchRoots
-from tests.reference.models import make_tanh_model
-from tests.reference.searches import PUCT, gumbel, puct
-from tests.reference.tabular import TABULAR, make_bandit, make_table, puct_on_a_bandit
+from tests.reference.searches import gumbel, puct
+from tests.reference.tabular import TABULAR, make_bandit, make_table
 
 ARMS = [0.1, 0.9, 0.3, 0.5]
 BUDGET = 8
@@ -69,15 +68,6 @@ def test_gumbel_policy_and_value_are_those_of_sequential_halving_by_hand():
     expected = np.exp(logits + 5.3 * np.array(ARMS))
     np.testing.assert_allclose(found.policy, expected / expected.sum(), rtol=1e-5)
     np.testing.assert_allclose(found.value, (0.2 + 0.1 + 3 * 0.9 + 0.3 + 3 * 0.5) / 9, rtol=1e-5)
-
-
-def test_puct_policy_is_the_share_of_visits_and_value_their_mean():
-    logits = np.log([0.4, 0.1, 0.3, 0.2])
-    found = look(QUIET, "puct", make_bandit(ARMS, value=0.2, policy_logits=logits))
-    visits, value = puct_on_a_bandit(ARMS, np.exp(logits), 0.2, BUDGET, **PUCT)
-    np.testing.assert_allclose(found.policy, visits / BUDGET, rtol=1e-5)
-    np.testing.assert_allclose(found.value, value, rtol=1e-5)
-    assert len(set(visits)) > 2  # a tree worth comparing
 
 
 # --- the sign of the other player's prospects -------------------------------------------------------------------------
@@ -172,11 +162,7 @@ def test_fewer_simulations_than_considered_actions_visit_each_at_most_once():
 def test_a_row_of_a_batch_is_searched_as_if_it_were_on_its_own(name):
     """Each row has its own position and its own legal actions; alone, it fills the batch with itself."""
     generator = np.random.default_rng(0)
-    reward, policy_logits, value = (
-        generator.normal(size=(4, 4)),
-        generator.normal(size=(4, 4)),
-        generator.normal(size=4),
-    )
+    reward, policy_logits, value = (generator.normal(size=shape) for shape in ((4, 4), (4, 4), 4))
     table = make_table(reward, generator.integers(0, 4, (4, 4)), value, policy_logits)
     legal = [[1, 1, 1, 1], [0, 1, 1, 0], [1, 0, 1, 1], [1, 1, 0, 1]]
     together = look_at(QUIET, name, table, range(4), legal)
@@ -184,20 +170,3 @@ def test_a_row_of_a_batch_is_searched_as_if_it_were_on_its_own(name):
         alone = look_at(QUIET, name, table, [row] * 4, [legal[row]] * 4, seed=1)
         jax.tree.map(lambda x, y, row=row: np.testing.assert_array_equal(x[row], y[0]), together, alone)
     assert len(np.unique(together.value)) == 4
-
-
-def test_every_node_gets_the_environments_discount_and_heads_are_read_as_scalars():
-    """Equal logits over a support of five bins are its middle; a peak on the last bin is its highest value."""
-    model = make_tanh_model()
-    params = model.init(jax.random.key(0)) | {
-        "value": jnp.zeros((4, 5)),
-        "reward": jnp.zeros((4, 5)).at[:, 4].set(99.0),
-    }
-    world = learned_model(model, -0.9)
-    output = world.expand(params, jax.random.key(0), jnp.zeros(2, jnp.int32), jnp.full((2, 4), 9.0))
-    embedding = output.embedding
-    value, reward = model.to_scalar(embedding @ params["value"]), model.to_scalar(embedding @ params["reward"])
-    np.testing.assert_allclose(output.value, value, atol=1e-6)
-    np.testing.assert_allclose(output.value, 0, atol=1e-6)
-    np.testing.assert_allclose(output.reward, reward, atol=1e-6)
-    np.testing.assert_allclose(output.discount, [-0.9, -0.9])

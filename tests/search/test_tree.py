@@ -13,7 +13,6 @@ from muzero_jax.search.simulator import Node, learned_model
 from muzero_jax.search.tree import grow, row_of
 from muzero_jax.types import QTransform, SearchRoots
 from tests.reference import searches
-from tests.reference.models import BOARD, make_network
 from tests.reference.searches import BUDGET
 from tests.reference.tabular import TABULAR, Table
 
@@ -74,20 +73,6 @@ def test_every_node_of_a_thousand_trees_is_visited_as_often_as_in_mctx(kind, has
     reference, _ = found_in_tables(kind, "mctx", has_illegal_actions)
     assert_same_search(ours, reference)
     assert (depths(ours.tree).max(0) > 3).mean() > 0.5  # trees worth comparing
-
-
-def test_trees_over_a_network_with_rescaled_values_equal_mctxs():
-    model = make_network("mlp", width=16)
-    params = jax.tree.map(lambda x: jnp.asarray(noise(x.shape), x.dtype), jax.eval_shape(model.init, jax.random.key(0)))
-    observation = noise((NUM_ROOTS, *BOARD.observation_shape)) > 0
-    legal = jnp.asarray(noise((NUM_ROOTS, BOARD.num_actions)) > -0.5).at[:, 0].set(True)
-    inputs = params, jax.random.key(1), SearchRoots(jnp.asarray(observation), legal, None)
-    make = partial(gumbel, learned_model(model, -1.0), rescale_values=True, improved_value=False)
-    assert_same_search(*(jax.device_get(jax.jit(make(name))(*inputs)) for name in ("own", "mctx")))
-
-
-def noise(shape):
-    return np.random.default_rng(len(shape) + sum(shape)).normal(size=shape).astype(np.float32)
 
 
 def depths(tree):
