@@ -62,8 +62,7 @@ def test_stones_stand_in_their_cells_and_the_last_one_is_ringed():
     "name, moves, classes",
     [
         ("tic_tac_toe", "b:a1 w:b2", {"path.mark red": 1, "circle.mark blue": 1, "last": 1}),
-        ("connect_four", "b:d w:d", {"stone red": 1, "stone yellow": 1, "last": 1}),
-        ("connect_four", "b:a w:b b:a w:b b:a w:b b:a", {"circle.won": 4}),
+        ("connect_four", "b:a w:b b:a w:b b:a w:b b:a", {"stone red": 4, "stone yellow": 3, "circle.won": 4}),
         ("hex", "b:b3 w:swap-pieces", {"stone black": 0, "stone white": 1, "last": 1}),
     ],
 )
