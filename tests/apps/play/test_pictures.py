@@ -264,13 +264,6 @@ def test_the_best_line_starts_with_the_searchs_choice_even_if_others_were_visite
     assert root.children[0].children[0].is_best and not root.children[1].children[0].is_best
 
 
-def test_moves_are_named_as_players_write_them_and_forbidden_ones_are_marked():
-    root = tree_view.named(whole(), opening("tic_tac_toe").play(2), notation("tic_tac_toe"))
-    best = root.children[0]
-    assert outline(best) == ("b2", 6, [("a1", 3, []), ("#4", 2, [("#1", 1, [])])])
-    assert [child.is_legal for child in best.children] == [True, False] and not best.children[1].children[0].is_legal
-
-
 def test_the_picture_has_a_box_a_move_and_the_board_that_was_searched():
     picture = tree_picture.picture(analysis(hand_made_tree()), *new())
     written = ["".join(text.itertext()) for text in ElementTree.fromstring(picture.svg).iter(SVG + "text")]

@@ -87,14 +87,12 @@ def test_the_other_side_passes_if_a_colour_moves_twice():
     ],
 )
 def test_undo_restores_every_state_exactly(name, text):
-    position, states = opening(name), []
-    for word in text.split():
-        states.append((jax.tree.map(np.asarray, position.state), position.in_turns, position.colour_to_move))
-        position = position.play(notation(name).read(position.state, word[2:]), "bw".index(word[0]))
-    for state, in_turns, colour in reversed(states):
-        position = position.undo()
-        assert_same(position.state, state)
-        assert (position.in_turns, position.colour_to_move) == (in_turns, colour)
+    words = text.split()
+    position = played(name, text)
+    for count in reversed(range(len(words))):
+        position, before = position.undo(), played(name, " ".join(words[:count]))
+        assert_same(position.state, before.state)
+        assert (position.in_turns, position.colour_to_move) == (before.in_turns, before.colour_to_move)
     with pytest.raises(ValueError, match="there is nothing to take back"):
         position.undo()
 
