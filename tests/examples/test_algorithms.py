@@ -23,8 +23,9 @@ from tests.reference import tiny_run
 from tests.reference.models import random_params
 from tests.reference.pages import ROOT
 from tests.reference.tiny_run import CONFIG
-from tests.reference.training import TINY, command, quiet
+from tests.reference.training import TINY, command
 from tests.reference.windows import make_window, random_window
+from tests.run.conftest import draw_matches
 
 FILES = sorted((ROOT / "examples" / "algorithms").glob("*.py"))
 HEAD = replace(CONFIG, algorithm=AlgorithmConfig(moves_left.__file__))
@@ -129,12 +130,6 @@ OURS = (
 ).split()
 
 
-@pytest.fixture(autouse=True, scope="module")
-def quietly():
-    with quiet():
-        yield
-
-
 MINE = """
 from examples.algorithms import entropy_bonus, lambda_schedule, moves_left, no_search, step_size
 
@@ -153,6 +148,7 @@ def run_dir(tmp_path_factory):
     own = "--algorithm mine.py --algorithm.options beta=0.25".split()
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder.parent)
+        draw_matches(patch)
         patch.setattr(checks, "examine", lambda *arguments: [])  # which has tests of its own
         assert command(*TINY, *OURS, *own, "--run-dir", folder) == 0
         assert command("--resume", "--run-dir", folder, "--devices", 2, "--max-iterations", 3) == 0

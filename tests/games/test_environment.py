@@ -1,7 +1,6 @@
 """What every game promises: rewards and signs of the mover, where actions lie, and clear errors."""
 
 from importlib import import_module
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,8 +9,8 @@ import pgx
 import pytest
 
 from muzero_jax.games.catalogue import GAMES
-from muzero_jax.games.environment import make_environment, make_move
-from tests.reference.games import MOVES, environment_of, moves_of, random_games
+from muzero_jax.games.environment import make_environment
+from tests.reference.games import MOVES, environment_of, moves_of
 
 BIG_GAMES = [pytest.param(name, marks=pytest.mark.slow) for name in ("chess", "shogi")]
 PIECE_GAMES = ["gardner_chess", "animal_shogi", *BIG_GAMES]
@@ -34,67 +33,6 @@ def test_a_reward_is_the_movers_and_no_legal_move_loses_for_its_mover(name):
     assert {0, 1} == set(moves.player[moves.ended]), (
         "both players end games, so no player's index is taken for the mover"
     )
-
-
-def test_reward_in_othello_is_the_movers_majority_even_after_passes():
-    moves = moves_of("othello")
-    assert moves.ended.any()
-    for reward, view_of_the_other in zip(moves.reward[moves.ended], moves.next_observation[moves.ended], strict=True):
-        others, movers = view_of_the_other.sum(axis=(0, 1))
-        assert reward == np.sign(int(movers) - int(others))
-
-
-def test_two_passes_end_go_and_white_who_passes_last_wins_the_empty_board_by_komi():
-    games = random_games("go_9x9")
-    assert games.ended[1, 1, 0]
-    assert (games.reward[1, 1, 0], games.discount[1, 1, 0]) == (1.0, 0.0)
-
-
-class CountingState(NamedTuple):
-    """A fake game: players 0 0 1 1 move in this order, and the last to move wins half a point."""
-
-    count: jax.Array
-    rewards: jax.Array
-    terminated: jax.Array
-    truncated: jax.Array | bool = False
-
-    @property
-    def current_player(self):
-        return self.count // 2 % 2
-
-
-class CountingGame:
-    @staticmethod
-    def init(key):
-        del key
-        return CountingState(jnp.int32(0), jnp.zeros(2), jnp.bool_(False))
-
-    @staticmethod
-    def step(state, action, key):
-        del key
-        ended = state.count == 3
-        rewards = jnp.where(ended, jnp.where(jnp.arange(2) == state.current_player, 0.5, -0.5), 0.0)
-        return CountingState(state.count + action, rewards, ended)
-
-
-def test_discount_is_positive_if_the_same_player_moves_again():
-    move, state, rewards, discounts = make_move(CountingGame.step, gamma=0.5), CountingGame.init(None), [], []
-    for _ in range(4):
-        state, reward, discount, *_ = move(state, jnp.int32(1))
-        rewards.append(float(reward))
-        discounts.append(float(discount))
-    assert discounts == [0.5, -0.5, 0.5, 0.0]
-    assert rewards == [0.0, 0.0, 0.0, 0.5]
-
-
-@pytest.mark.parametrize("by_the_rules", [True, False])
-def test_discount_is_0_at_an_end_by_the_rules_and_stays_at_a_time_limit(by_the_rules):
-    def play(state, action, key):
-        del action, key
-        return state._replace(terminated=jnp.bool_(by_the_rules), truncated=jnp.bool_(not by_the_rules))
-
-    step = make_move(play, gamma=0.5)(CountingGame.init(None), jnp.int32(0))
-    assert step.is_last and float(step.discount) == (0.0 if by_the_rules else 0.5)
 
 
 @pytest.mark.parametrize("name", PLACEMENT_GAMES)
@@ -189,7 +127,6 @@ def test_gamma_and_board_size_reach_the_environment():
     ("name", "board_size", "says"),
     [
         ("hexx", None, "did you mean 'hex'"),
-        ("Tic-Tac-Toe", None, "did you mean 'tic_tac_toe'"),
         ("kuhn_poker", None, "not supported"),
         ("chess", 8, "chess"),
         ("hex", 20, "2 to 19"),

@@ -2,7 +2,6 @@
 
 import pytest
 
-from muzero_jax.games import sgf
 from muzero_jax.games.game_files import read_games
 
 
@@ -25,10 +24,6 @@ def test_an_sgf_file_holds_one_game_or_more(tmp_path):
     assert (one.moves, one.colours, one.size) == (("b1", "swap-pieces", "d4"), (0, 1, 0), 4)
     assert (other.moves, other.colours, other.size) == (("a1", "c3"), (0, 1), 5)
     assert other.name == f"{tmp_path / 'two.sgf'}, game 2"
-
-
-def test_a_bracket_in_an_sgf_comment_does_not_end_the_game():
-    assert sgf.split("x (;C[)(;];B[a1](;W[b1])) (;B[c1])") == ["(;C[)(;];B[a1](;W[b1]))", "(;B[c1])"]
 
 
 def test_a_folder_gives_its_text_and_sgf_files_in_the_order_of_their_names(tmp_path):

@@ -14,12 +14,8 @@ NUM_GAMES = 64
 COMPARED = ("current_player", "observation", "rewards", "terminated", "truncated", "legal_action_mask", "_step_count")
 
 
-@pytest.fixture(scope="module")
-def side_by_side():
-    """One random game after another in both implementations: (which fields agree, by name; actions; last rewards).
-
-    Half of the games swap, one in eight makes an illegal move at its seventh, and all go on past their end.
-    """
+def test_our_hex_is_pgxs_move_for_move_on_11x11():
+    """Half of the games swap, one in eight makes an illegal move at its seventh, and all go on past their end."""
     ours, theirs = Hex(size=11), PgxHex()
     game_index = jnp.arange(NUM_GAMES)
 
@@ -43,12 +39,7 @@ def side_by_side():
         _, outputs = jax.lax.scan(move, states, (jax.random.split(key, 123), jnp.arange(123)))
         return agreement(*states), outputs
 
-    return jax.device_get(run(jax.random.key(0)))
-
-
-def test_our_hex_is_pgxs_move_for_move_on_11x11(side_by_side):
-    """With swaps, illegal moves, wins of both players, and steps past the end."""
-    at_the_start, (after_each_move, actions, rewards) = side_by_side
+    at_the_start, (after_each_move, actions, rewards) = jax.device_get(run(jax.random.key(0)))
     for name in COMPARED:
         assert at_the_start[name], name
         assert after_each_move[name].all(), name

@@ -118,10 +118,3 @@ def test_a_screen_shows_the_newest_frame_and_fading_pixels_and_its_keys_have_nam
     notation = make_notation(environment)
     assert [notation.write(state, action) for action in range(5)] == ["up", "left", "right", "down", "wait"]
     assert notation.read(state, "a") == 1
-
-
-def test_a_misspelt_game_suggests_a_name_and_list_shows_them_all():
-    with pytest.raises(ValueError, match="did you mean pong"):
-        make_environment("octax:pongg")
-    with pytest.raises(ValueError, match="airplane, airplane:sticky, blinky"):
-        make_environment("octax:list")

@@ -33,22 +33,6 @@ def write(tmp_path):
     return save
 
 
-PASSING = """
-    import jax.numpy as jnp
-    from tests.apps.check.test_environment import Heap
-
-    class Mine(Heap):
-        def step(self, state, action, key):
-            '''Who leaves two stones moves again.'''
-            after = super().step(state, action, key)
-            player = jnp.where(after.stones == 2, state.current_player, after.current_player)
-            return after._replace(current_player=player)
-
-    def make():
-        return Mine()
-"""
-
-
 def test_rules_in_pgxs_form_make_a_game_that_is_named_after_the_file(write):
     path = write(CHECKS + "import Heap as make", "last_stone.py")
     environment = load_environment(path)
@@ -61,10 +45,6 @@ def test_rules_in_pgxs_form_make_a_game_that_is_named_after_the_file(write):
 def test_a_file_named_like_a_catalogue_game_does_not_get_that_games_drawing(write):
     environment = load_environment(write(CHECKS + "import Heap as make", "tic_tac_toe.py"))
     assert drawing.plain(drawing.draw(new_game(environment), make_notation(environment))) == " 5"
-
-
-def test_turns_that_do_not_always_alternate_have_no_constant_discount(write):
-    assert load_environment(write(PASSING)).discount is None
 
 
 def test_a_game_of_only_rules_has_no_symmetry_except_the_identity_and_one_size():
@@ -126,9 +106,9 @@ def test_a_time_limit_ends_a_game_for_play_and_keeps_its_discount_for_learning(w
 
         make = Mine
     """)
-    environment = load_environment(path)
+    environment = load_environment(path, gamma=0.5)
     step = environment.move(environment.init(jax.random.key(0)), jnp.int32(1))
-    assert (step.discount, step.is_last, step.state.terminated) == (-1.0, True, True)
+    assert (step.discount, step.is_last, step.state.terminated) == (-0.5, True, True)
     assert new_game(environment).play(1).result == "a draw"
     own_legal = states.final(environment._replace(legal=lambda state: jnp.zeros(2, bool)))
     assert own_legal.legal(step.state).all(), "searches go on from there, and ask what is legal"
@@ -150,17 +130,10 @@ def test_a_file_may_return_an_environment_of_pgx_which_rollout_mcts_can_play(wri
 @pytest.mark.parametrize(
     "text, says",
     [
-        ("x = 1", "defines no function make"),
         ("def make(): return 3", "returns an object of type int"),
-        ("def make():\n    return 1 / 0", "make of FILE raised ZeroDivisionError: division by zero .FILE:2."),
         (CHECKS + "import Heap\nclass make(Heap):\n    def mask(self, stones):\n        1 / 0", "ZeroDivision.*FILE:4"),
-        (CHECKS + "import NoTruncated as make", "FILE makes has no current_player"),
         (CHECKS + "import Heap\nclass make(Heap):\n    num_players = 3", "FILE is a game for 3 players"),
         (PIG.format("def move(self, state, action): return state"), "chance.move raised ValueError: .* unpack"),
-        (
-            PIG.format("probabilities = lambda self, state: __import__('jax').numpy.ones(6)"),
-            "probabilities .* float32.6",
-        ),
     ],
 )
 def test_a_file_without_a_valid_game_gives_an_error_that_names_it(write, text, says):

@@ -8,7 +8,7 @@ import pytest
 from muzero_jax.games.environment import environment_of as game_environment
 from muzero_jax.games.environment import make_environment
 from muzero_jax.games.game_2048 import GAME_2048
-from muzero_jax.games.layout import Layout, carried, turns_and_mirrors
+from muzero_jax.games.layout import Layout, turns_and_mirrors
 from muzero_jax.learning.symmetries import transform_observation, transform_policy
 from tests.reference.games import MOVES, environment_of, random_games
 
@@ -75,28 +75,15 @@ def test_hex_turns_by_180_degrees_and_transposes_with_the_colors_swapped():
     ]
 
 
-def test_a_symmetry_moves_an_outcome_with_its_cell_and_keeps_its_rank():
-    """A row of three cells, mirrored: outcome 2 c + f lies in cell c, and one more outcome in none."""
-    location, mirrored = np.array([0, 0, 1, 1, 2, 2, -1]), np.array([2, 1, 0])
-    assert carried(location, mirrored).tolist() == [4, 5, 2, 3, 0, 1, 6]
-    with pytest.raises(ValueError, match="another number"):
-        carried(np.array([0, 1, 1]), np.array([1, 0]))
-
-
 def test_a_layouts_outcome_location_gives_the_symmetries_of_outcomes():
-    """In 2048 every symmetry moves a new tile with its cell."""
+    """In 2048 every symmetry moves a new tile with its cell; of a cell's two outcomes, each keeps its rank."""
     layout = Layout(
         action_location=lambda shape, num_actions: np.full(num_actions, -1),
         symmetries=turns_and_mirrors,
         outcome_location=lambda shape, num_outcomes: np.arange(num_outcomes) // 2,
     )
     symmetries = game_environment(GAME_2048._replace(layout=layout)).board.symmetries
-    turned = np.asarray(symmetries.outcome_permutation)
-    assert turned.shape == (8, 32) and turned[0].tolist() == list(range(32))
-    for index in range(8):
-        for outcome in (0, 1, 6, 29):
-            board = jnp.zeros((4, 4, 1), bool).at[outcome // 8, outcome // 2 % 4].set(True)
-            planes = jnp.concatenate([board] + [jnp.zeros((4, 4, 30), bool)], axis=-1)
-            moved = np.asarray(transform_observation(symmetries, jnp.int32(index), planes))[..., 0].ravel()
-            assert np.flatnonzero(moved).tolist() == [turned[index, outcome] // 2]
-            assert turned[index, outcome] % 2 == outcome % 2
+    sources = np.asarray(symmetries.observation_permutation).reshape(8, 16, 31)[..., 0] // 31
+    for turned, source in zip(np.asarray(symmetries.outcome_permutation), sources, strict=True):
+        for rank in (0, 1):  # tiles of 2 and of 4
+            np.testing.assert_array_equal(turned[2 * source + rank], 2 * np.arange(16) + rank)

@@ -1,20 +1,15 @@
-"""For tests of play: positions, an agent without a network, and tiny untrained runs."""
+"""For tests of play: positions, and an agent without a network."""
 
 import functools
 
 import jax
 import jax.numpy as jnp
 
-from muzero_jax import algorithm as algorithms
 from muzero_jax.apps.play.position import new_game, opening_of
 from muzero_jax.apps.play.thinking import Thinker
 from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.environment import make_environment
 from muzero_jax.games.own_game import load_environment
-from muzero_jax.storage import checkpoint
-from muzero_jax.storage import config as configs
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.config_groups import EvaluationConfig, NetworkConfig, SearchConfig
 from muzero_jax.types import SearchOutput
 
 
@@ -66,19 +61,3 @@ def fake_thinker(*, favourite=0, num_simulations=4, first_sight=0.25, **options)
         return SearchOutput(None, mask / mask.sum(axis=1, keepdims=True), jnp.full(mask.shape[:1], first_sight))
 
     return Thinker(make_search, head, None, num_simulations=num_simulations, **options)
-
-
-def save_untrained_run(run_dir, env, board_size=None):
-    """A run directory of a very small untrained network, whose search, "passes", keeps no tree."""
-    config = Config(
-        env=env,
-        board_size=board_size,
-        network=NetworkConfig(width=8, num_bins=3),
-        search=SearchConfig(num_simulations=4, max_num_considered_actions=4, engine="passes"),
-        evaluation=EvaluationConfig(num_simulations=4),
-    )
-    run_dir.mkdir(parents=True, exist_ok=True)
-    (run_dir / "config.json").write_text(configs.to_json(config))
-    params = jax.jit(algorithms.make(config).model.init)(jax.random.key(0))
-    checkpoint.save_params(run_dir / "checkpoints", 0, params)
-    return run_dir

@@ -1,14 +1,9 @@
-"""`train.py` in the test's own process, with flags of a small run and without matches."""
-
-from contextlib import contextmanager
-
-import pytest
+"""`train.py` in the test's own process, with flags of a small run."""
 
 from muzero_jax.apps.commands import parser, train
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.run.session import Session
 from muzero_jax.storage.config import Config
-from tests.run.conftest import draw_matches
 
 TINY = (
     "--devices 2 --network.width 8 --search.num-simulations 2 --search.max-num-considered-actions 2 "
@@ -27,11 +22,3 @@ def command(*arguments):
 def settled(*arguments):
     """The run that the command would train: its config, its session, and what the flags overrode."""
     return train.settle(parser.split([str(argument) for argument in arguments], Config, Session))
-
-
-@contextmanager
-def quiet():
-    """While this lasts, no match is played."""
-    with pytest.MonkeyPatch.context() as patch:
-        draw_matches(patch)
-        yield

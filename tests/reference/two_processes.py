@@ -18,15 +18,14 @@ TINY = (
 ).split()
 
 
-def start(run_dir, *flags, num_processes=2, devices=1):
-    """The processes of a run; each writes its output to its `said` file."""
+def start(run_dir, *flags, devices=1):
+    """The two processes of a run; each writes its output to its `said` file."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    together = f"--distributed --coordinator 127.0.0.1:{port} --num-processes {num_processes} --process-id".split()
+    together = f"--distributed --coordinator 127.0.0.1:{port} --num-processes 2 --process-id".split()
     return [
-        begin(run_dir, *flags, *together, str(index), devices=devices, said=said(run_dir, index))
-        for index in range(num_processes)
+        begin(run_dir, *flags, *together, str(index), devices=devices, said=said(run_dir, index)) for index in (0, 1)
     ]
 
 

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from dataclasses import replace
 from functools import partial
 
 import jax
@@ -62,68 +61,38 @@ def test_the_mean_of_agents_has_the_mean_of_each_weight_and_none_of_the_runs_sco
     assert export_agent.read_summary(saved_run, 8) == {}, "of another iteration"
 
 
-@pytest.mark.parametrize(
-    ("changed", "found"),
-    [
-        ({"network": replace(tiny_run.CONFIG.network, support_range=9.0)}, "network.support-range was 9.0, not 1.0"),
-        ({"env": "connect_four"}, "it plays connect_four, not tic_tac_toe"),
-    ],
-)
-def test_agents_of_another_game_or_value_support_cannot_be_averaged(saved_run, changed, found):
-    run = agents.load_agent(saved_run)
-    other = run._replace(config=replace(run.config, **changed))
-    with pytest.raises(ValueError, match=f"{found}; it needs one game and one network"):
-        export_agent.mean_params([run, other])
-
-
 # --- results ----------------------------------------------------------------------------------------------------------
 
 STUDY = {"flags": "--env hex", "groups": {"learned": "", "rules": "--model rules"}, "seeds": [0, 1]}
 
 
-@pytest.fixture
-def redo(tmp_path, monkeypatch):
-    """Calls the command on a study; a run scores `redo.finals[seed]`, and `redo.trained` lists the runs' flags."""
-    monkeypatch.setattr(reproduce, "RESULTS", tmp_path / "results")
-    (tmp_path / "results" / "small").mkdir(parents=True)
-    (tmp_path / "results" / "small" / "study.json").write_text(json.dumps(STUDY))
-
-    def call(runs, *flags):
-        return report_errors(reproduce.main, ["small", "--runs", str(tmp_path / runs), *flags])
+def test_a_result_is_recorded_verified_and_compared_with_new_runs(tmp_path, monkeypatch, capsys):
+    result, finals, trained = tmp_path / "results" / "small", {0: 0.4, 1: 0.6}, []
+    monkeypatch.setattr(reproduce, "RESULTS", result.parent)
+    result.mkdir(parents=True)
+    (result / "study.json").write_text(json.dumps(STUDY))
 
     def train(flags, seed, run_dir):
-        call.trained.append((*flags, seed))
-        told_runs.tell(run_dir, [0.2, 0.3], seed=seed, final=call.finals[seed])
+        trained.append((*flags, seed))
+        told_runs.tell(run_dir, [0.2, 0.3], seed=seed, final=finals[seed])
+
+    def redo(runs, *flags):
+        return report_errors(reproduce.main, ["small", "--runs", str(tmp_path / runs), *flags])
 
     monkeypatch.setattr(reproduce, "train", train)
-    call.finals, call.trained = {0: 0.4, 1: 0.6}, []
-    return call
-
-
-def test_a_result_is_recorded_verified_and_compared_with_new_runs(redo, tmp_path, capsys):
     assert redo("runs", "--verify") == 2, "not recorded yet"
     assert redo("runs", "--record") == 0 == redo("runs", "--verify")
     own = [("--env", "hex"), ("--env", "hex", "--model", "rules")]
-    assert redo.trained == [(*flags, seed) for flags in own for seed in (0, 1)]
-    assert redo("runs") == 0 and len(redo.trained) == 4, "runs that have ended are not trained again"
-    redo.finals.update({0: 0.5, 1: 0.5})
-    assert redo("again", "--groups", "rules", "--seeds", "1") == 0 and len(redo.trained) == 5
+    assert trained == [(*flags, seed) for flags in own for seed in (0, 1)]
+    assert redo("runs") == 0 and len(trained) == 4, "runs that have ended are not trained again"
+    finals.update({0: 0.5, 1: 0.5})
+    assert redo("again", "--groups", "rules", "--seeds", "1") == 0 and len(trained) == 5
     assert "rules, mcts:1000: 50.0% lies inside [" in capsys.readouterr().out
     redo("narrow", "--record")
-    redo.finals.update({0: 0.9, 1: 0.9})
+    finals.update({0: 0.9, 1: 0.9})
     assert redo("third") == 1
     assert redo("runs", "--groups", "none") == 2
-    scores = tmp_path / "results" / "small" / "scores.csv"
+    scores = result / "scores.csv"
     scores.write_text(scores.read_text().replace("0.5,True", "0.9,True"))
     assert redo("runs", "--verify") == 1
     assert "table.txt is not what scores.csv gives" in capsys.readouterr().out
-
-
-def test_recording_part_of_a_result_replaces_only_those_runs(redo, tmp_path):
-    redo("runs", "--record")
-    redo.finals.update({0: 0.8})
-    assert redo("again", "--record", "--groups", "rules", "--seeds", "1") == 0 == redo("again", "--verify")
-    points = reproduce.read_scores(tmp_path / "results" / "small" / "scores.csv")
-    finals = {point.run: point.score for point in points if point.is_final}
-    assert finals == {"learned/seed0": 0.4, "learned/seed1": 0.6, "rules/seed0": 0.8, "rules/seed1": 0.6}
-    assert len(points) == len(set(points))

@@ -14,7 +14,7 @@ from muzero_jax.apps.commands import train
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, EXIT_INTERRUPTED
 from muzero_jax.run.run import Result
 from muzero_jax.storage import config as configs
-from tests.reference import tiny_run, told_runs
+from tests.reference import told_runs
 from tests.reference.tiny_run import CONFIG
 from tests.reference.training import command, settled
 
@@ -81,24 +81,15 @@ def games(tmp_path):
     return path
 
 
-def test_offline_takes_the_game_and_the_sizes_from_the_source_run(began, saved_run, capsys):
-    command("--offline", saved_run, *WINDOWS, "--updates", "10")
-    ((config, run_dir),) = began
-    found = config.env, config.offline, str(run_dir)
-    assert found == ("tic_tac_toe", str(saved_run), "runs/tic_tac_toe-offline-seed0")
-    assert config.self_play.num_envs == tiny_run.CONFIG.self_play.num_envs
-    assert (config.replay.replay_length, config.reanalyze_fraction, config.minutes) == (32, 1.0, None)
-    assert f"offline     from the games of {saved_run} alone" in capsys.readouterr().out
-
-
 def test_a_script_and_the_command_begin_the_same_offline_run(began, games, saved_run, tmp_path):
+    """A source run gives the command its game."""
     preset = replace(presets.preset("tic_tac_toe", None), minutes=None, updates=10)
     preset = replace(preset, targets=replace(preset.targets, unroll_steps=2, td_steps=4))
     preset = replace(preset, optimiser=replace(preset.optimiser, batch_size=8))
-    for number, source in enumerate((saved_run, games)):
+    for number, (source, game) in enumerate(((saved_run, ""), (games, "--env tic_tac_toe"))):
         run_dir, near = tmp_path / f"run{number}", os.path.relpath(source)
         muzero_jax.train(replace(preset, offline=near), run_dir, say=lambda line: None)
-        words = f"--offline {near} --env tic_tac_toe --updates 10 --run-dir {run_dir}".split()
+        words = f"--offline {near} {game} --updates 10 --run-dir {run_dir}".split()
         train.main([*words, *WINDOWS])
         by_script, by_command = began[-2:]
         assert by_script == by_command and by_script[0].offline == str(source)

@@ -14,12 +14,19 @@ from muzero_jax.storage.config_groups import NetworkConfig
 from scripts import export_agent, export_onnx
 from tests.reference import tiny_run
 
+
+def load(words):
+    """`muzero_jax.load`, as a command."""
+    muzero_jax.load(words[0], trust_code="--trust-code" in words)
+
+
 NEW = "--env tic_tac_toe --network.width 16 --frames 1 --run-dir DIR/new"
 LOADERS = {
     "match": (evaluate.main, "match --run WHAT"),
     "opponent": (evaluate.main, "match --run OWN --opponent WHAT"),
     "tournament": (evaluate.main, "tournament WHAT random"),
     "play": (play.main, "--run WHAT --tree DIR/tree.svg"),
+    "load": (load, "WHAT"),
     "export": (export_agent.main, "WHAT --out DIR/out.safetensors"),
     "onnx": (export_onnx.main, "WHAT --out DIR/onnx"),
     "init-from": (train.main, f"{NEW} --init-from WHAT"),
@@ -29,7 +36,7 @@ LOADERS = {
     "config": (train.main, "--config WHAT/config.json --run-dir DIR/new"),
 }
 """Commands that load the agent, the games or the settings of a run."""
-OF_AN_AGENT = "match", "play", "init-from"
+OF_AN_AGENT = "match", "play", "load", "init-from"
 """Those that load an agent from a file as well."""
 MADE_BY_A_STRANGER = "network", "game"
 
@@ -100,14 +107,4 @@ def test_code_is_run_once_it_is_trusted(way, source, run, agent, code, mark, tmp
     assert f"would run the Python file {code}" in refusal(main, text, capsys, **places)
     assert not mark.exists()
     refusal(main, f"{text} --trust-code", capsys, **places)  # for what is in the file, once it has run
-    assert mark.exists()
-
-
-def test_python_runs_no_strangers_code_until_told_to(run, agent, code, mark):
-    for what in (run, agent):
-        with pytest.raises(ValueError, match=r"would run the Python file .*strong\.py"):
-            muzero_jax.load(what)
-    assert not mark.exists()
-    with pytest.raises(ValueError, match=r"strong\.py"):
-        muzero_jax.load(run, trust_code=True)
     assert mark.exists()

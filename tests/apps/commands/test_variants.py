@@ -26,14 +26,10 @@ ENDED = Result({}, interrupted=False)
 VARY = ["--vary", "optimiser.learning-rate", "1e-3", "2e-3"]
 
 
-def asked():
-    """The config that these flags mean, for runs that are compared."""
-    return settled(*TINY, "--evaluation.parts", "6").config
-
-
 def tell(run_dir, seed=0, final=None):
     """A run of these flags in the folder, which has ended if it has a final score."""
-    return told_runs.tell(run_dir, [0.2, 0.4], seed=seed, final=final, config=asked())
+    config = settled(*TINY, "--evaluation.parts", "6").config  # as for runs that are compared
+    return told_runs.tell(run_dir, [0.2, 0.4], seed=seed, final=final, config=config)
 
 
 def folder_of(words):
@@ -170,14 +166,6 @@ def test_a_signal_stops_the_child_run_which_is_waited_for(tmp_path, number, stat
         os.killpg(parent.pid, number) if number == signal.SIGINT else os.kill(parent.pid, number)
         assert parent.stdout.read() == says
     assert parent.returncode == status
-
-
-def test_a_run_imports_nothing_that_lies_in_the_current_folder(tmp_path, monkeypatch):
-    for name in ("random.py", "muzero_jax.py"):
-        (tmp_path / name).write_text(f"open({str(tmp_path / 'mark')!r}, 'w').close()\n")
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep)
-    assert child.wait(["--env", "none-such"]) == 2 and not (tmp_path / "mark").exists()
 
 
 def test_seeds_that_are_stopped_are_not_compared_and_say_how_to_continue(monkeypatch, tmp_path, capsys):

@@ -179,15 +179,6 @@ def test_a_game_with_a_swap_by_keys_only(page):
         assert page.label("c2") == "c2, black, last move" and page.text("status") == "White to move"
 
 
-def test_a_move_of_ones_own_game_that_no_click_names_has_a_button(page):
-    with serving(of_chance("examples/pig.py"), favourite=1) as site:
-        page.open(site)
-        name = site.game.state()["buttons"][-1]
-        page.press(f'#actions [data-move="{name}"]')
-        page.wait(lambda: len(page.moves()) > 1)
-        assert page.moves()[0].startswith(name)
-
-
 def test_2048_by_arrow_keys_with_a_hint_and_watched(page):
     with serving(of_chance("2048"), favourite=1) as site:
         site.game.thinker.most_value = 100_000.0  # the preset's

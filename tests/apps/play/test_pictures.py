@@ -62,8 +62,7 @@ def test_stones_stand_in_their_cells_and_the_last_one_is_ringed():
     "name, moves, classes",
     [
         ("tic_tac_toe", "b:a1 w:b2", {"path.mark red": 1, "circle.mark blue": 1, "last": 1}),
-        ("connect_four", "b:d w:d", {"stone red": 1, "stone yellow": 1, "last": 1}),
-        ("connect_four", "b:a w:b b:a w:b b:a w:b b:a", {"circle.won": 4}),
+        ("connect_four", "b:a w:b b:a w:b b:a w:b b:a", {"stone red": 4, "stone yellow": 3, "circle.won": 4}),
         ("hex", "b:b3 w:swap-pieces", {"stone black": 0, "stone white": 1, "last": 1}),
     ],
 )
@@ -263,13 +262,6 @@ def test_the_best_line_starts_with_the_searchs_choice_even_if_others_were_visite
     assert [child.action for child in root.children] == [0, 4]
     assert [child.is_best for child in root.children] == [True, False]
     assert root.children[0].children[0].is_best and not root.children[1].children[0].is_best
-
-
-def test_moves_are_named_as_players_write_them_and_forbidden_ones_are_marked():
-    root = tree_view.named(whole(), opening("tic_tac_toe").play(2), notation("tic_tac_toe"))
-    best = root.children[0]
-    assert outline(best) == ("b2", 6, [("a1", 3, []), ("#4", 2, [("#1", 1, [])])])
-    assert [child.is_legal for child in best.children] == [True, False] and not best.children[1].children[0].is_legal
 
 
 def test_the_picture_has_a_box_a_move_and_the_board_that_was_searched():

@@ -20,19 +20,6 @@ def drawn(position):
     return "/".join("".join(row) for row in position.squares)
 
 
-def what_a_mover_sees(position, colour):
-    """All that search is given, and whether the game is over."""
-    if position.is_over:
-        return position.winner, drawn(position)
-    state = position.seen_by(colour)
-    return np.asarray(state.observation), np.asarray(state.legal_action_mask), drawn(position)
-
-
-def assert_same_view(one, other, colour):
-    for x, y in zip(what_a_mover_sees(one, colour), what_a_mover_sees(other, colour), strict=True):
-        np.testing.assert_array_equal(x, y)
-
-
 # --- turns and colours ------------------------------------------------------------------------------------------------
 
 
@@ -69,8 +56,11 @@ def test_any_game_of_hex_can_be_built_in_scan_order_also_when_it_is_won(seed):
     for action, cell in enumerate(drawn(game).replace("/", "")):
         if cell != ".":
             built = built.play(action, BLACK if cell == "X" else WHITE)
-    assert built.is_over == game.is_over and built.winner == game.winner
-    assert_same_view(built, game, game.colour_to_move)
+    assert (built.is_over, built.winner, drawn(built)) == (game.is_over, game.winner, drawn(game))
+    if not game.is_over:
+        one, other = (position.seen_by(game.colour_to_move) for position in (built, game))
+        np.testing.assert_array_equal(one.observation, other.observation)
+        np.testing.assert_array_equal(one.legal_action_mask, other.legal_action_mask)
 
 
 def test_the_other_side_passes_if_a_colour_moves_twice():
@@ -97,14 +87,12 @@ def test_the_other_side_passes_if_a_colour_moves_twice():
     ],
 )
 def test_undo_restores_every_state_exactly(name, text):
-    position, states = opening(name), []
-    for word in text.split():
-        states.append((jax.tree.map(np.asarray, position.state), position.in_turns, position.colour_to_move))
-        position = position.play(notation(name).read(position.state, word[2:]), "bw".index(word[0]))
-    for state, in_turns, colour in reversed(states):
-        position = position.undo()
-        assert_same(position.state, state)
-        assert (position.in_turns, position.colour_to_move) == (in_turns, colour)
+    words = text.split()
+    position = played(name, text)
+    for count in reversed(range(len(words))):
+        position, before = position.undo(), played(name, " ".join(words[:count]))
+        assert_same(position.state, before.state)
+        assert (position.in_turns, position.colour_to_move) == (before.in_turns, before.colour_to_move)
     with pytest.raises(ValueError, match="there is nothing to take back"):
         position.undo()
 
@@ -130,15 +118,6 @@ def test_a_result_has_the_games_own_names_a_score_as_gtp_writes_it_and_the_cells
     position = played(name, moves)
     assert (position.result, position.score(), position.winning_cells) == (result, score, cells)
     assert position.undo().winning_cells == [] and position.undo().result is None
-
-
-def test_a_side_may_resign_and_komi_decides_a_game_of_go():
-    with pytest.raises(ValueError, match="cannot score"):
-        played("hex", "b:b3").score()
-    resigned = played("connect_four", "b:a").resign(WHITE)
-    assert resigned.result == "red wins by resignation" and resigned.score() == "B+R"
-    assert not resigned.undo().is_over and resigned.undo().colour_to_move == WHITE
-    assert played("go_9x9", "b:E5 w:pass b:pass").score(komi=81.0) == "0"
 
 
 # --- asking an agent --------------------------------------------------------------------------------------------------

@@ -108,7 +108,7 @@ def test_the_command_draws_a_tree_and_a_film_of_any_position(untrained_run, tmp_
 
 def test_an_untrained_run_speaks_gtp_and_nothing_else_on_stdout(untrained_run):
     """As a whole process, with every byte of its stdout; time decides the budget."""
-    commands = b"1 name\n\xff\xfe\n2 genmove b\n3 genmove w\nplay b 1e9\n4 all_legal_moves\n5 final_score"
+    commands = b"1 name\n\xff\xfe\n2 genmove b\nplay b 1e9\n"
     process = subprocess.run(
         [sys.executable, "experiments/play.py", "--run", untrained_run, "--engine", "--notation", "action"]
         + ["--time-per-move", "0.02", "--num-simulations", "16"],
@@ -119,18 +119,8 @@ def test_an_untrained_run_speaks_gtp_and_nothing_else_on_stdout(untrained_run):
     )
     assert process.returncode == 0, process.stderr
     answers = process.stdout.decode().split("\n\n")
-    first, second = answers[2].split()[1], answers[3].split()[1]
-    legal = [str(action) for action in range(9) if str(action) not in (first, second)]
-    assert answers == [
-        "=1 muzero_jax",
-        "? unknown command",
-        f"=2 {first}",
-        f"=3 {second}",
-        "? invalid action: not a number from 0 to 8",
-        f"=4 {' '.join(legal)}",
-        "?5 cannot score",
-        "",
-    ]
+    assert answers.pop(2) in [f"=2 {action}" for action in range(9)]
+    assert answers == ["=1 muzero_jax", "? unknown command", "? invalid action: not a number from 0 to 8", ""]
 
 
 # --- a notebook -------------------------------------------------------------------------------------------------------

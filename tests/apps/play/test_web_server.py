@@ -2,7 +2,6 @@
 
 import functools
 import socket
-import threading
 
 import pytest
 
@@ -124,14 +123,10 @@ def test_only_requests_to_a_local_host_name_are_answered():
 @pytest.mark.parametrize(
     "method, path, headers, body, status",
     [
-        ("POST", "/api/play", JSON, b"[" * 9000, 400),
-        ("POST", "/api/play", JSON, b'{"move": "a1", "ply": ' + b"9" * 5000 + b"}", 400),
-        ("POST", "/api/play", JSON, b'{"move": "' + b"a" * 20_000 + b'"}', 400),
         ("POST", "/api/analysis", JSON, b'{"num_simulations": 1000000000}', 400),
-        ("POST", "/api/play", JSON, [b"[" * 9000] * 2, 400),  # in chunks, without a length
+        ("POST", "/api/play", JSON, [b"[" * 9000] * 2, 400),  # too long, in chunks and without a length
         ("POST", "/api/play", JSON, b'{"move": "\\ud800"}', 400),
-        ("POST", "/api/look", JSON, b'{"seat": 2}', 400),
-        ("POST", "/api/look", JSON, b'{"colour": 1}', 400),
+        ("POST", "/api/look", JSON, b'{"colour": 1}', 400),  # no field of that order
         ("POST", "/api/new", {"content-type": "text/plain"}, None, 415),  # as a form of another site would
         ("POST", "/app.js", {}, None, 405),
         ("GET", "/../web_server.py", {}, None, 404),
@@ -144,26 +139,6 @@ def test_a_bad_request_gets_a_json_error_with_its_status(method, path, headers, 
     answer = new().request(method, path, headers=headers, content=body)
     assert len(error(answer, status)) > 5
     assert answer.headers["cache-control"] == "no-store" and answer.headers["x-content-type-options"] == "nosniff"
-
-
-def test_the_real_server_answers_malformed_http_with_400():
-    with web_server.listen(0) as listener:
-        server = web_server.make_server(shared_game("tic_tac_toe"))
-        thread = threading.Thread(target=functools.partial(server.run, sockets=[listener]))
-        thread.start()
-        try:
-            for request in (
-                b"POST /api/new HTTP/1.1\r\nHost: localhost\r\nContent-Length: many",
-                b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: example.org",
-                b"GET /\xff HTTP/1.1\r\nHost: localhost",
-                b"nothing of the kind",
-            ):
-                with socket.create_connection(listener.getsockname(), timeout=10) as connection:
-                    connection.sendall(request + b"\r\n\r\n")
-                    assert connection.recv(4096).startswith(b"HTTP/1.1 400 ")
-        finally:
-            server.should_exit = True
-            thread.join()
 
 
 def test_the_page_loads_nothing_from_other_hosts():
