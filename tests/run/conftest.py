@@ -74,7 +74,10 @@ def saved_state(run_dir):
 
 @pytest.fixture
 def session(monkeypatch, tmp_path):
-    """Runs `start.train` in `tmp_path/run`; `program` replaces the compiled one."""
+    """Runs `start.train` in `tmp_path/run` by another program than the compiled one, if given.
+
+    `session.plays` says whether a program was wanted that plays.
+    """
     make_init, shared, whole_program = program.make_init, tiny_run.make_init(), tiny_run.program()
     draw_matches(monkeypatch)
 
@@ -87,8 +90,11 @@ def session(monkeypatch, tmp_path):
     monkeypatch.setattr(program, "make_init", init_of)
 
     def run(compiled_program=None, **changes):
-        chunk = compiled_before(lambda: Replaced(compiled_program or whole_program))
-        monkeypatch.setattr(program, "make_chunk", lambda *arguments, **options: chunk)
+        def make_chunk(algorithm, mesh, *, plays):
+            run.plays = plays
+            return compiled_before(lambda: Replaced(compiled_program or whole_program))
+
+        monkeypatch.setattr(program, "make_chunk", make_chunk)
         wanted = {name: changes.pop(name) for name in ("resume", "overwrite") if name in changes}
         callbacks = {name: changes.pop(name) for name in ("on_metrics", "on_evaluation") if name in changes}
         config, session = replace(CONFIG, **changes), replace(tiny_run.SESSION, **wanted)

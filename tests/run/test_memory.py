@@ -5,11 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from muzero_jax.run import memory
-from muzero_jax.run.compiled import check_shares
 from muzero_jax.run.memory import Plan
-from muzero_jax.storage import config as configs
 from tests.reference import tiny_run
-from tests.reference.tiny_run import CONFIG
 
 FRAME = 3 + 2 + 4 * 4 + 9 * 4 + 2
 """Bytes of a stored frame of tic-tac-toe: 18 bools are 3 and 9 are 2; 3 floats and an int, 9 floats, two bools."""
@@ -55,10 +52,3 @@ def test_a_run_that_cannot_fit_is_refused_with_the_flags_that_lower_its_largest_
     plan.check(None)
     with pytest.raises(ValueError, match=f"lower {flag}$"):
         plan.check(plan.total - 1)
-
-
-@pytest.mark.parametrize(("games", "num_devices", "nearest"), [(250, 4, "248 or 252"), (3, 8, "8")])
-def test_games_that_devices_cannot_share_are_refused_with_the_nearest_numbers_that_fit(games, num_devices, nearest):
-    check_shares(configs.with_values(CONFIG, {"self_play.num_envs": 24, "optimiser.batch_size": 24}), num_devices)
-    with pytest.raises(ValueError, match=f"^--self-play.num-envs {games} .* {nearest}$"):
-        check_shares(configs.with_values(CONFIG, {"self_play.num_envs": games}), num_devices)

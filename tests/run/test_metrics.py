@@ -1,6 +1,7 @@
 """Metrics: every line once, readable by anything, and drawn."""
 
 import sys
+from unittest.mock import Mock, call
 
 import jax
 import jax.numpy as jnp
@@ -74,27 +75,15 @@ def test_tensorboard_events_hold_the_scalars(tmp_path):
 
 
 def test_wandb_gets_the_numbers_by_iteration(monkeypatch, tmp_path):
-    calls = []
-
-    class Run:
-        def log(self, values, step):
-            calls.append((values, step))
-
-        def finish(self):
-            calls.append("finish")
-
-    class Module:
-        def init(self, **options):
-            calls.append((options["name"], options["config"]))
-            return Run()
-
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(ValueError, match="--wandb"):
         metrics.check_wandb()
-    monkeypatch.setitem(sys.modules, "wandb", Module())
+    wandb = Mock()
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
     with open_metrics(tmp_path, tensorboard=False, wandb_config={"seed": 3}) as write:
         write({"iteration": 2, "train/loss": 0.5, "b": np.nan})
-    assert calls == [(tmp_path.name, {"seed": 3}), ({"iteration": 2, "train/loss": 0.5}, 2), "finish"]
+    assert {"name": tmp_path.name, "config": {"seed": 3}}.items() <= wandb.init.call_args.kwargs.items()
+    assert wandb.init().mock_calls == [call.log({"iteration": 2, "train/loss": 0.5}, step=2), call.finish()]
 
 
 # --- curves -----------------------------------------------------------------------------------------------------------

@@ -142,8 +142,3 @@ def test_a_file_is_checked_as_the_algorithm_that_its_options_make(monkeypatch):
     monkeypatch.setattr(algorithm, "examine", lambda checked: [f"{checked.terms[-1].name} {checked.terms[-1].weight}"])
     found = muzero_jax.check("examples/algorithms/entropy_bonus.py", tiny_run.algorithm().environment, weight=0.5)
     assert found == ["entropy 0.5"]
-
-
-@pytest.mark.slow
-def test_nothing_is_found_in_an_example():
-    assert muzero_jax.check("examples/algorithms/entropy_bonus.py", tiny_run.algorithm().environment) == []

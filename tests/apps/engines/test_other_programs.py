@@ -77,7 +77,6 @@ def test_a_name_says_protocol_command_and_settings():
 @pytest.mark.parametrize(
     "game, protocols, others",
     [
-        ("tic_tac_toe", "gtp", "uci usi gnubg"),
         ("backgammon", "gnubg", "gtp uci"),
         ("2048", "", "gtp gnubg"),
         ("gardner_chess", "gtp uci", "usi gnubg"),
