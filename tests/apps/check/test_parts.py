@@ -41,9 +41,6 @@ def test_nothing_is_found_in_our_own_network():
     assert muzero_jax.check(MODEL, BOARD) == []
 
 
-# --- found by shapes --------------------------------------------------------------------------------------------------
-
-
 def one_size(output, *_):
     return output._replace(policy_logits=output.policy_logits[:3] + jnp.zeros((3, 1)))
 
@@ -64,8 +61,6 @@ BREACHES = [
 def test_a_breach_of_the_contract_is_named(model, words):
     assert re.search(words, the_one_finding(model))
 
-
-# --- found by running it ----------------------------------------------------------------------------------------------
 
 RUNNING = [
     (

@@ -1,6 +1,5 @@
 """Oracles are exact: they agree with trying everything, with known results, and with the environments."""
 
-import functools
 import random
 from types import SimpleNamespace
 
@@ -11,34 +10,13 @@ import pytest
 
 from muzero_jax.apps.evaluation import exhaustive, openings, positions
 from muzero_jax.apps.evaluation.exact_play import connect_four_solver, hex_solver, solved
-from muzero_jax.apps.evaluation.exact_play.solved import make_oracle
 from muzero_jax.apps.evaluation.exhaustive import WalkResult
-from muzero_jax.apps.evaluation.player import Player, random_player
+from muzero_jax.apps.evaluation.player import Player
 from muzero_jax.apps.evaluation.players import Agent
-from muzero_jax.games.catalogue import find
 from muzero_jax.games.environment import make_environment
 from tests.reference import exact_play, tiny_run
 from tests.reference import tic_tac_toe as rules
 from tests.reference.nim import best_actions, make_nim
-
-
-def assert_consistent(environment, oracle, states):
-    """After every legal move the value is the reward, or minus the oracle's value for the other player."""
-    ask = functools.cache(
-        lambda shown: oracle.action_values(np.frombuffer(shown, bool).reshape(environment.observation_shape))
-    )
-    actions = jnp.arange(environment.num_actions)
-    after, reward, *_ = jax.device_get(
-        jax.jit(jax.vmap(jax.vmap(environment.move, (None, 0)), (0, None)))(states, actions)
-    )
-    for index in range(len(states.terminated)):
-        values = ask(states.observation[index].tobytes())
-        assert sorted(values) == np.flatnonzero(states.legal_action_mask[index]).tolist()
-        for action, value in values.items():
-            if after.terminated[index, action]:
-                assert value == reward[index, action]
-            else:
-                assert value == -max(ask(after.observation[index, action].tobytes()).values())
 
 
 def test_tic_tac_toe_agrees_with_a_plain_recursion_in_every_position():
@@ -72,21 +50,15 @@ def test_connect_four_agrees_with_trying_every_move():
         assert oracle.action_values(exact_play.connect_four_observation(columns)) == expected, columns
 
 
-def test_the_oracle_is_consistent_with_the_rules_in_every_position_of_hex_3x3():
-    environment = make_environment("hex", board_size=3)
-    states = positions.enumerate_all(environment).states
-    assert states.legal_action_mask[:, -1].sum() == 9  # the swap is there: once after each first stone
-    assert_consistent(environment, hex_solver.make_oracle(3), states)
+def test_the_reference_shows_connect_four_as_the_environment_does():
+    environment, columns = make_environment("connect_four"), ("",) * 7
+    state, move = environment.init(jax.random.key(0)), jax.jit(environment.move)
+    for number, column in enumerate([3, 3, 4, 0, 3]):
+        state, (columns, _) = move(state, column).state, exact_play.drop(columns, column, "xo"[number % 2])
+        np.testing.assert_array_equal(exact_play.connect_four_observation(columns), state.observation)
 
 
-def test_the_oracle_is_consistent_with_the_environment_in_sampled_positions_of_connect_four():
-    environment = make_environment("connect_four")
-    player = random_player(environment)
-    drawn = positions.sample(environment, player, None, num_positions=30, min_plies=24, seed=1)
-    assert_consistent(environment, make_oracle(find("connect_four"), None), drawn.states)
-
-
-# --- a player against every line of play: the counts are those of a recursion in plain Python -------------------------
+# --- a player against every line of play ------------------------------------------------------------------------------
 
 
 def test_counts_of_nim_from_six_stones_against_every_reply_by_hand():
@@ -127,6 +99,14 @@ def test_the_hex_oracle_agrees_with_the_opening_table(size):
     seen, oracle = np.asarray(environment.roots(first_stones).observation), hex_solver.make_oracle(size)
     best = [max(oracle.action_values(position).values()) for position in seen]
     np.testing.assert_array_equal(np.reshape(best, (size, size)) < 0, openings.WINS[size])
+
+
+def test_a_swap_takes_the_value_of_the_first_move():
+    environment, oracle = make_environment("hex", board_size=3), hex_solver.make_oracle(3)
+    opening, move = environment.init(jax.random.key(0)), jax.jit(environment.move)
+    seen = [np.asarray(move(opening, cell).state.observation) for cell in range(9)]
+    values = [oracle.action_values(shown)[9] for shown in seen]
+    np.testing.assert_array_equal(values, np.where(openings.WINS[3].ravel(), 1, -1))
 
 
 class Solver(Agent):

@@ -85,13 +85,6 @@ def test_points_lengths_and_illegal_actions_of_nim_by_hand(fixed_nim_match, take
 # --- openings and games that repeat -----------------------------------------------------------------------------
 
 
-def test_an_opening_never_ends_a_game():
-    nim = make_nim(5)  # three plies of up to 3 stones would often end it
-    openings = matches.draw_openings(nim, jax.random.key(0), 64, 3, replace=True).states
-    assert not openings.terminated.any() and set(np.unique(openings.stones)) >= {1, 2}
-    assert set(np.unique(openings.current_player)) == {0, 1}  # a ply taken back leaves the other player on move
-
-
 @pytest.mark.parametrize("num_openings", [36, 80])
 def test_openings_without_replacement_repeat_only_when_all_are_used(num_openings):
     """Tic-tac-toe has 9 * 8 openings of two moves; devices share them, and first moves are equally frequent."""

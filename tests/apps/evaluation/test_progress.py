@@ -40,7 +40,7 @@ def test_two_players_interval_is_the_logit_interval_of_their_score():
 
 
 def test_intervals_of_three_equal_players_are_those_of_resistances_in_a_triangle():
-    """10 : 10 in every pair has the information 20 / 4. The direct way and the one by the third player add 5 and 5/2."""
+    """10 : 10 in each pair has the information 20 / 4; a direct way of 5 and one by the third player of 5/2 add up."""
     ratings, half_width = elo.rate(10 * (1 - np.eye(3))), 1.959964 * elo.ELO_PER_NAT / np.sqrt(5 + 5 / 2)
     np.testing.assert_allclose(ratings.elo, 0, atol=1e-3)
     np.testing.assert_allclose([ratings.low, ratings.high], np.outer([-1, 1], [0, half_width, half_width]), atol=1e-3)

@@ -64,9 +64,6 @@ def frames_of(source):
     return on_host(restore_replay(source / "checkpoints", tiny_run.abstract_state().replay)[1])
 
 
-# --- a chunk ----------------------------------------------------------------------------------------------------------
-
-
 def test_an_offline_chunk_plays_no_games_and_changes_only_search_targets(source):
     _, state = tiny_run.restore_latest(source / "checkpoints")
     first = on_host(state)
@@ -141,9 +138,6 @@ def test_stored_games_form_a_buffer_of_the_programs_shapes_and_sharding(games):
     first, other = on_host(buffer.transitions.action).T
     np.testing.assert_array_equal(first, [0, 3, 1, 4, 2, 0, 1, 2, 4, 3, 5, 7, 6, 8, 0, 3, 1, 4, 2, 0])
     np.testing.assert_array_equal(other[:12], [0, 3, 1, 4, 8, 5] * 2)
-
-
-# --- runs -------------------------------------------------------------------------------------------------------------
 
 
 def test_an_offline_run_resumes_bit_for_bit_without_its_source_and_records_only_learning(session, source, tmp_path):
