@@ -6,8 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import muzero_jax
+from muzero_jax.apps import start
 from muzero_jax.apps.evaluation.arena import Arena
 from muzero_jax.run import accounting, budget
+from muzero_jax.run.run import Result
 from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG, assert_same
 from tests.run.conftest import DRAWN, saved_state
@@ -55,6 +58,19 @@ def test_a_run_without_an_update_says_what_to_do_and_can_be_resumed(session):
     with pytest.raises(ValueError, match="no updates, .*--resume --max-iterations 9$"):
         session(max_iterations=2, minutes=None)
     assert session(max_iterations=4, minutes=None, resume=True).summary["totals"]["updates"] > 0
+
+
+def test_train_takes_a_budget_and_refuses_what_the_command_refuses(monkeypatch, tmp_path, saved_run):
+    handed = []
+    monkeypatch.setattr(start, "train", lambda *arguments: handed.append(arguments) or Result({}, False))
+    muzero_jax.train(CONFIG, tmp_path / "run", minutes=3.0)
+    ready, session, *_ = handed[0]
+    assert (ready.config.minutes, ready.config.max_iterations) == (3, None)
+    assert (session.overwrite, ready.run_dir.name, ready.mesh.size) == (False, "run", 2)
+    with pytest.raises(ValueError, match="--minutes is -1.0"):
+        muzero_jax.train(CONFIG, tmp_path / "run", minutes=-1.0)
+    with pytest.raises(ValueError, match="holds a run already"):
+        muzero_jax.train(CONFIG, saved_run)
 
 
 # --- runs under a clock -----------------------------------------------------------------------------------------------

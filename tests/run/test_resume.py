@@ -103,6 +103,26 @@ def test_flags_that_do_not_fit_the_checkpoint_leave_the_run_as_it_was(session, u
     assert_same(saved_state(session.directory)[1], unbroken[4])
 
 
+def test_an_exception_of_a_callback_is_raised_after_the_run_is_saved(session):
+    heard, evaluations, error = [], [], RuntimeError("no hope")
+
+    def fail(record):
+        heard.append(record["iteration"])
+        raise error
+
+    with pytest.raises(RuntimeError) as raised:
+        session(max_iterations=8, on_metrics=fail, on_evaluation=lambda record: heard.append("evaluation"))
+    assert raised.value is error and heard == [2], "nothing is called once one has failed"
+    assert str(session.directory) in error.__notes__[0]
+    assert checkpoint_steps(session.directory / "checkpoints") == [2]
+    assert json.loads((session.directory / "summary.json").read_text())["finished"] is False
+    resumed = session(max_iterations=8, resume=True, on_evaluation=evaluations.append)
+    assert resumed.summary["iteration"] == 8
+    records = metrics.read_records(session.directory)
+    assert [record["iteration"] for record in records] == [2, 4, 6, 8, 8], "no record is lost or comes twice"
+    assert evaluations == records[4:] and evaluations[0]["eval/random"] == 0.5, "the final matches"
+
+
 # --- Ctrl-C -----------------------------------------------------------------------------------------------------------
 
 

@@ -122,7 +122,6 @@ PGX_LIKE = {
     AnotherState: "move raised AttributeError",
     NoTruncated: "has no current_player",
     RewardsTheOther: "^doubt: whoever made the last move lost",
-    AsksInPython: r"TracerBoolConversionError: .* \(.*environment\.py:\d+\); .* jnp.where",
 }
 
 
