@@ -25,10 +25,6 @@ def write_iterations(run_dir, iterations, **options):
             write({"iteration": iteration, "train/loss": float(iteration)})
 
 
-def iterations_in(run_dir):
-    return [record["iteration"] for record in read_records(run_dir)]
-
-
 def test_lines_are_flat_json_of_plain_numbers_and_null_for_what_is_not_finite(tmp_path):
     with open_metrics(tmp_path, tensorboard=False) as write:
         write({"iteration": np.int32(1), "train/loss": jnp.float32(0.5), "a": np.nan, "b": float("-inf")})
@@ -45,7 +41,7 @@ def test_a_resumed_run_has_every_iteration_once(resume_from, then, found, tmp_pa
     with (tmp_path / "metrics.jsonl").open("a") as file:
         file.write('{"iteration": 32, "train/lo')
     write_iterations(tmp_path, then, resume_from=resume_from)
-    assert iterations_in(tmp_path) == found
+    assert [record["iteration"] for record in read_records(tmp_path)] == found
 
 
 @pytest.mark.parametrize("ends, found", [(True, 1.0), (False, "none")])

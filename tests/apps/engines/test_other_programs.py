@@ -11,12 +11,10 @@ from muzero_jax.apps.engines.engines import EngineSpec
 from muzero_jax.apps.engines.gtp import GtpEngine, HexEngine
 from muzero_jax.apps.engines.uci import UciEngine
 from muzero_jax.games.catalogue import GAMES
-from muzero_jax.games.environment import make_environment
 from tests.reference import engines as programs
 from tests.reference.games import environment_of
 
 PROGRAM = shlex.quote(sys.executable)
-HEX = make_environment("hex", board_size=3)
 PLIES = [Ply(0, 4, "b2"), Ply(1, 0, "a1"), Ply(0, 1, "b1")]
 
 

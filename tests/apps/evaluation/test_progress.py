@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import jax
 import jax.numpy as jnp
@@ -51,29 +52,15 @@ def test_intervals_of_three_equal_players_are_those_of_resistances_in_a_triangle
 PARAMS = {"weights": jnp.ones(3)}
 
 
-class FakeArena(Arena):
-    """Records what is compiled and what is played; every match is drawn."""
-
-    has_matches = True
-
-    def __init__(self):
-        self.compiled, self.played = set(), set()
-
-    def compile(self, opponent, params, *, num_games):
-        self.compiled.add((opponent, num_games))
-
-    def play(self, opponent, params, key, *, num_games, num_matches=1, rival=None):
-        self.played.add((opponent, num_games))
-        return {"score": 0.5, "games": num_games}
-
-
 @pytest.fixture
 def versions(tmp_path):
-    """Makes the versions of a run, with a fake arena, and evaluations changed by keywords."""
+    """Makes the versions of a run, of which every match is drawn, with evaluations changed by keywords."""
 
     def make(**changes):
         config = replace(tiny_run.CONFIG, evaluation=replace(tiny_run.CONFIG.evaluation, **changes))
-        return Versions(config, FakeArena(), tmp_path, jax.eval_shape(lambda: PARAMS), {})
+        arena = Mock(spec=Arena, has_matches=True)
+        arena.play.side_effect = lambda *arguments, num_games, **others: {"score": 0.5, "games": num_games}
+        return Versions(config, arena, tmp_path, jax.eval_shape(lambda: PARAMS), {})
 
     return make
 
@@ -82,15 +69,19 @@ def versions(tmp_path):
 def test_exactly_the_matches_of_evaluations_are_compiled_beforehand(versions, final_games, size):
     """Rollout MCTS with 1,000 simulations plays at the end only; final matches share programs if they can."""
     ours = versions(interval_minutes=1.0, games=8, final_games=final_games, mcts_simulations=(2, 1000))
-    arena = ours._arena
+    compiled, played = ours._arena.compile.call_args_list, ours._arena.play.call_args_list
+
+    def matches(calls):
+        return {(call.args[0], call.kwargs["num_games"]) for call in calls}
+
     for compile_match in ours.compilations():
         compile_match()
     ours.begin(PARAMS)
     ours.measure(PARAMS, 1)
     quick = {("random", 8), ("mcts:2", 8), ("self", 4)}
-    assert arena.played == quick
+    assert matches(played) == quick
     ours.conclude(PARAMS, 2)
-    assert arena.compiled == arena.played == quick | {(name, size) for name in ("random", "mcts:2", "mcts:1000")}
+    assert matches(compiled) == matches(played) == quick | {(name, size) for name in ("random", "mcts:2", "mcts:1000")}
 
 
 def test_opening_value_accuracy_is_recorded_and_counts_as_no_opponents_score(versions):

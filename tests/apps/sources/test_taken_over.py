@@ -59,11 +59,6 @@ def offline_program():
     return chunk.lower(tiny_run.abstract_state(), tiny_run.PROGRESS).compile()
 
 
-def frames_of(source):
-    """The buffer of a run on the host."""
-    return on_host(restore_replay(source / "checkpoints", tiny_run.abstract_state().replay)[1])
-
-
 def test_an_offline_chunk_plays_no_games_and_changes_only_search_targets(source):
     _, state = tiny_run.restore_latest(source / "checkpoints")
     first = on_host(state)
@@ -125,7 +120,7 @@ def test_only_the_buffer_is_read_whatever_network_the_run_had(source):
     one = jax.sharding.SingleDeviceSharding(jax.devices()[1])
     moved = jax.tree.map(lambda x: x.update(sharding=one), abstract)
     buffer = open_source(config)(moved)
-    assert_same(buffer, frames_of(source))
+    assert_same(buffer, restore_replay(source / "checkpoints", abstract)[1])
     assert all(leaf.sharding == one for leaf in jax.tree.leaves(buffer))
 
 
