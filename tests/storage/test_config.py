@@ -151,7 +151,6 @@ def test_fields_that_do_not_go_together_are_refused_and_the_flag_is_named(wrong,
     "given, flag",
     [
         ({"checkpoint_minutes": -1.0}, "--checkpoint-minutes is -1.0"),
-        ({"devices": 0}, "--devices is 0"),
         ({"distributed": True}, "--run-dir"),
         ({"distributed": True, "run_dir": "x", "profile": True}, "--profile"),
         ({"together": True}, "--seeds"),
