@@ -78,12 +78,12 @@ def session(monkeypatch, tmp_path):
 
     monkeypatch.setattr(program, "make_init", init_of)
 
-    def run(compiled_program=whole_program, **changes):
+    def run(compiled_program=None, **changes):
         told = {"memory_analysis": whole_program.memory_analysis, "as_text": whole_program.as_text}
 
         def make_chunk(algorithm, mesh, *, plays):
             run.plays = plays
-            return compiled_before(lambda: Mock(side_effect=compiled_program, **told))
+            return compiled_before(lambda: Mock(side_effect=compiled_program or whole_program, **told))
 
         monkeypatch.setattr(program, "make_chunk", make_chunk)
         wanted = {name: changes.pop(name) for name in ("resume", "overwrite") if name in changes}
