@@ -25,7 +25,7 @@ from tests.reference.models import random_params
 from tests.reference.programs import compiled_before
 from tests.reference.tiny_run import CONFIG
 from tests.reference.windows import random_window
-from tests.run.conftest import DRAWN, Replaced, draw_matches
+from tests.run.conftest import DRAWN, draw_matches
 
 EXAMPLES = Path(training_loop.__file__).parent
 
@@ -34,7 +34,7 @@ EXAMPLES = Path(training_loop.__file__).parent
 def tiny_program(monkeypatch):
     """The tiny run's program instead of those that would be compiled, and no matches."""
     made, compiled = tiny_run.make_init(), tiny_run.program()
-    ready = compiled_before(lambda: Replaced(compiled))
+    ready = compiled_before(lambda: compiled)
     monkeypatch.setattr(program, "make_init", lambda *_: made)
     monkeypatch.setattr(program, "make_chunk", lambda *_, **options: ready)
     own = SimpleNamespace(make_init=lambda *_: made, make_chunk=lambda *_: compiled)

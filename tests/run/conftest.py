@@ -2,6 +2,7 @@
 
 import signal
 from dataclasses import replace
+from unittest.mock import Mock
 
 import jax
 import jax.numpy as jnp
@@ -25,18 +26,6 @@ def draw_matches(patch):
     """Every match of a run is drawn without being played."""
     patch.setattr(Arena, "play", lambda *arguments, **keywords: DRAWN)
     patch.setattr(Arena, "compile", lambda *arguments, **keywords: None)
-
-
-class Replaced:
-    """A function instead of the compiled program."""
-
-    def __init__(self, call):
-        self._call = call
-        self.memory_analysis = tiny_run.program().memory_analysis
-        self.as_text = tiny_run.program().as_text
-
-    def __call__(self, state, progress):
-        return self._call(state, progress)
 
 
 @pytest.fixture(scope="session")
@@ -74,7 +63,10 @@ def saved_state(run_dir):
 
 @pytest.fixture
 def session(monkeypatch, tmp_path):
-    """Runs `start.train` in `tmp_path/run`; `program` replaces the compiled one."""
+    """Runs `start.train` in `tmp_path/run` by another program than the compiled one, if given.
+
+    `session.plays` says whether a program was wanted that plays.
+    """
     make_init, shared, whole_program = program.make_init, tiny_run.make_init(), tiny_run.program()
     draw_matches(monkeypatch)
 
@@ -87,8 +79,13 @@ def session(monkeypatch, tmp_path):
     monkeypatch.setattr(program, "make_init", init_of)
 
     def run(compiled_program=None, **changes):
-        chunk = compiled_before(lambda: Replaced(compiled_program or whole_program))
-        monkeypatch.setattr(program, "make_chunk", lambda *arguments, **options: chunk)
+        told = {"memory_analysis": whole_program.memory_analysis, "as_text": whole_program.as_text}
+
+        def make_chunk(algorithm, mesh, *, plays):
+            run.plays = plays
+            return compiled_before(lambda: Mock(side_effect=compiled_program or whole_program, **told))
+
+        monkeypatch.setattr(program, "make_chunk", make_chunk)
         wanted = {name: changes.pop(name) for name in ("resume", "overwrite") if name in changes}
         callbacks = {name: changes.pop(name) for name in ("on_metrics", "on_evaluation") if name in changes}
         config, session = replace(CONFIG, **changes), replace(tiny_run.SESSION, **wanted)

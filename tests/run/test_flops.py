@@ -1,22 +1,16 @@
 """FLOPs are counted as by hand, whatever a program is wrapped in."""
 
-import functools
-from dataclasses import replace
-from types import SimpleNamespace
-
 import jax
 import jax.numpy as jnp
 import pytest
 from jax.sharding import PartitionSpec
 
-from muzero_jax import algorithm as algorithms
-from muzero_jax.ops import devices
+from muzero_jax.ops import bfloat16_products, devices
 from muzero_jax.ops.convolution import im2col, native
 from muzero_jax.ops.devices import AXIS, shard_map
 from muzero_jax.ops.row_windows import row_windows
 from muzero_jax.ops.winograd import winograd
 from muzero_jax.run.flops import Flops, count
-from tests.reference import tiny_run
 
 A, B = jnp.zeros((3, 5)), jnp.zeros((5, 7))
 PRODUCT = 2 * 3 * 5 * 7
@@ -49,10 +43,11 @@ def sometimes(a, b):
         (jax.vmap(jnp.dot), (jnp.stack([A] * 4), jnp.stack([B] * 4)), Flops(4 * PRODUCT)),
         (steps, (A, B), Flops(10 * PRODUCT)),
         (jax.grad(lambda a, b: ((a @ b) ** 2).sum(), argnums=(0, 1)), (A, B), Flops(3 * PRODUCT)),
+        (jax.grad(lambda a, b: bfloat16_products.multiply(a, b).sum(), argnums=(0, 1)), (A, B), Flops(3 * PRODUCT)),
         (convolve, (jnp.zeros((4, 6, 6, 2)),), Flops(2 * (4 * 6 * 6 * 8) * (3 * 3 * 2))),
         (sometimes, (A, B), Flops(PRODUCT, PRODUCT)),
     ],
-    ids=["product", "batch", "loops", "gradient", "convolution", "branch"],
+    ids=["product", "batch", "loops", "gradient", "gradient in bfloat16", "convolution", "branch"],
 )
 def test_a_matrix_product_counts_2_flops_for_each_pair_of_factors(function, inputs, expected):
     """Loops count every step, calls what they call; what a branch may skip is counted separately."""
@@ -96,32 +91,3 @@ def test_a_board_convolution_counts_2_flops_for_each_cell_and_weight(formulation
     assert traced(jax.grad(loss, argnums=(0, 1)), BOARDS, KERNEL) == Flops(3 * CONVOLUTION)
     assert traced(jax.grad(loss, argnums=1), BOARDS, KERNEL) == Flops(2 * CONVOLUTION), "boards are data"
     assert traced(jax.grad(unrolled), BOARDS) == Flops(4 * 3 * CONVOLUTION)
-
-
-@functools.cache
-def tower(compute_dtype):
-    """Hex 3x3, 32 channels, one block each of h, g and f."""
-    network = replace(tiny_run.CONFIG.network, kind="tower", width=32, num_blocks=1, compute_dtype=compute_dtype)
-    config = replace(tiny_run.CONFIG, env="hex", board_size=3, network=network)
-    algorithm = algorithms.make(config)
-    return algorithm, jax.eval_shape(algorithm.model.init, jax.random.key(0))
-
-
-@pytest.mark.parametrize(
-    "platform, compute_dtype", [("cpu", "float32"), ("cpu", "bfloat16_products"), ("gpu", "float32")]
-)
-def test_flops_of_a_towers_search_by_hand(monkeypatch, platform, compute_dtype):
-    """h and f, and g and f for each of 5 simulations, of 2 games; 9 cells, 4 planes, 10 actions, 3 bins.
-
-    Beyond the network a search makes small products of its own, as of the bins with their values.
-    """
-    algorithm, params = tower(compute_dtype)
-    search = algorithm.search(5)
-    keys = jax.random.split(jax.random.key(0), 2)
-    roots = jax.eval_shape(lambda: algorithm.environment.roots(jax.vmap(algorithm.environment.init)(keys)))
-    monkeypatch.setattr(jax, "devices", lambda: [SimpleNamespace(platform=platform)])
-    found = traced(search, params, jax.random.key(0), roots)
-    first, layer = 2 * 9 * 9 * 4 * 32, 2 * 9 * 9 * 32 * 32
-    prediction = 3 * layer + 2 * 9 * 32 * 8 + 2 * (9 * 8) * (10 + 3)
-    initial, recurrent = first + 2 * layer + prediction, 3 * layer + 2 * 9 * 32 * 4 + 2 * (9 * 4) * 3 + prediction
-    assert sum(found) == pytest.approx(2 * (initial + 5 * recurrent), rel=0.005)

@@ -1,6 +1,7 @@
 """Metrics: every line once, readable by anything, and drawn."""
 
 import sys
+from unittest.mock import Mock, call
 
 import jax
 import jax.numpy as jnp
@@ -24,10 +25,6 @@ def write_iterations(run_dir, iterations, **options):
             write({"iteration": iteration, "train/loss": float(iteration)})
 
 
-def iterations_in(run_dir):
-    return [record["iteration"] for record in read_records(run_dir)]
-
-
 def test_lines_are_flat_json_of_plain_numbers_and_null_for_what_is_not_finite(tmp_path):
     with open_metrics(tmp_path, tensorboard=False) as write:
         write({"iteration": np.int32(1), "train/loss": jnp.float32(0.5), "a": np.nan, "b": float("-inf")})
@@ -44,7 +41,7 @@ def test_a_resumed_run_has_every_iteration_once(resume_from, then, found, tmp_pa
     with (tmp_path / "metrics.jsonl").open("a") as file:
         file.write('{"iteration": 32, "train/lo')
     write_iterations(tmp_path, then, resume_from=resume_from)
-    assert iterations_in(tmp_path) == found
+    assert [record["iteration"] for record in read_records(tmp_path)] == found
 
 
 @pytest.mark.parametrize("ends, found", [(True, 1.0), (False, "none")])
@@ -74,27 +71,15 @@ def test_tensorboard_events_hold_the_scalars(tmp_path):
 
 
 def test_wandb_gets_the_numbers_by_iteration(monkeypatch, tmp_path):
-    calls = []
-
-    class Run:
-        def log(self, values, step):
-            calls.append((values, step))
-
-        def finish(self):
-            calls.append("finish")
-
-    class Module:
-        def init(self, **options):
-            calls.append((options["name"], options["config"]))
-            return Run()
-
     monkeypatch.setitem(sys.modules, "wandb", None)
     with pytest.raises(ValueError, match="--wandb"):
         metrics.check_wandb()
-    monkeypatch.setitem(sys.modules, "wandb", Module())
+    wandb = Mock()
+    monkeypatch.setitem(sys.modules, "wandb", wandb)
     with open_metrics(tmp_path, tensorboard=False, wandb_config={"seed": 3}) as write:
         write({"iteration": 2, "train/loss": 0.5, "b": np.nan})
-    assert calls == [(tmp_path.name, {"seed": 3}), ({"iteration": 2, "train/loss": 0.5}, 2), "finish"]
+    assert {"name": tmp_path.name, "config": {"seed": 3}}.items() <= wandb.init.call_args.kwargs.items()
+    assert wandb.init().mock_calls == [call.log({"iteration": 2, "train/loss": 0.5}, step=2), call.finish()]
 
 
 # --- curves -----------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import pytest
 
 from muzero_jax.apps.evaluation.progress import Ladder
 from muzero_jax.ops import devices
-from muzero_jax.run import accounting, memory, metrics, run
+from muzero_jax.run import accounting, memory, metrics
 from muzero_jax.run.flops import Flops
 from muzero_jax.run.interrupt import Interrupt
 from muzero_jax.storage import config as configs
@@ -43,7 +43,6 @@ def test_metrics_and_totals_of_a_resumed_run_continue(session):
     records = metrics.read_records(session.directory)
     chunks = [record for record in records if "selfplay/frames_per_second" in record]  # the others are of matches
     assert [record["iteration"] for record in chunks] == [2, 4, 6, 8]
-    assert [record["total/frames"] for record in chunks] == [64, 128, 192, 256]
     totals = {name: summary["totals"][name] for name in ("frames", "simulations", "updates")}
     assert totals == {"frames": 256, "simulations": 256 * CONFIG.search.num_simulations, "updates": 12}
     assert summary["totals"]["games"] == chunks[-1]["total/games"]
@@ -103,6 +102,26 @@ def test_flags_that_do_not_fit_the_checkpoint_leave_the_run_as_it_was(session, u
     assert_same(saved_state(session.directory)[1], unbroken[4])
 
 
+def test_an_exception_of_a_callback_is_raised_after_the_run_is_saved(session):
+    heard, evaluations, error = [], [], RuntimeError("no hope")
+
+    def fail(record):
+        heard.append(record["iteration"])
+        raise error
+
+    with pytest.raises(RuntimeError) as raised:
+        session(max_iterations=8, on_metrics=fail, on_evaluation=lambda record: heard.append("evaluation"))
+    assert raised.value is error and heard == [2], "nothing is called once one has failed"
+    assert str(session.directory) in error.__notes__[0]
+    assert checkpoint_steps(session.directory / "checkpoints") == [2]
+    assert json.loads((session.directory / "summary.json").read_text())["finished"] is False
+    resumed = session(max_iterations=8, resume=True, on_evaluation=evaluations.append)
+    assert resumed.summary["iteration"] == 8
+    records = metrics.read_records(session.directory)
+    assert [record["iteration"] for record in records] == [2, 4, 6, 8, 8], "no record is lost or comes twice"
+    assert evaluations == records[4:] and evaluations[0]["eval/random"] == 0.5, "the final matches"
+
+
 # --- Ctrl-C -----------------------------------------------------------------------------------------------------------
 
 
@@ -148,14 +167,6 @@ def test_a_loss_that_is_not_finite_stops_the_run_and_keeps_the_last_good_checkpo
     assert_same(state, unbroken[4])
     session(max_iterations=8, resume=True)
     assert_same(saved_state(session.directory)[1], unbroken[8])
-
-
-@pytest.mark.parametrize("value", [np.nan, -np.inf])
-def test_the_metric_that_is_not_finite_is_named_and_a_heads_loss_before_the_total(value):
-    assert run.not_finite({"train/loss": 1.0, "train/gradient_norm": value}) == "train/gradient_norm"
-    record = {"train/loss": value, "train/value_loss": value, "train/policy_loss": 1.0}
-    assert run.not_finite(record) == "train/value_loss"
-    assert run.not_finite({"train/loss": 1.0}) is run.not_finite({}) is None
 
 
 # --- what a run has cost ----------------------------------------------------------------------------------------------

@@ -48,7 +48,6 @@ def test_an_agent_is_read_as_it_was_saved_also_by_other_programs(file):
     [
         ({"format": None}, "holds no agent"),
         ({"format_version": "2"}, "holds no agent of this version"),
-        ({"config": '{"env": "tic_tac_toe", "dreams": 3}'}, "cannot be loaded: it has a field 'dreams'"),
     ],
 )
 def test_a_file_that_holds_no_agent_is_refused(file, changes, problem):
@@ -56,12 +55,6 @@ def test_a_file_that_holds_no_agent_is_refused(file, changes, problem):
         metadata = {name: text for name, text in (opened.metadata() | changes).items() if text is not None}
     safetensors.numpy.save_file(safetensors.numpy.load_file(file), file, metadata)
     with pytest.raises(ValueError, match=f"mine.safetensors {problem}"):
-        agent_file.read(file)
-
-
-def test_a_truncated_file_is_refused(file):
-    file.write_bytes(file.read_bytes()[:-5])
-    with pytest.raises(ValueError, match="mine.safetensors is damaged"):
         agent_file.read(file)
 
 

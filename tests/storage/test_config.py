@@ -1,6 +1,5 @@
-"""Configs are values: frozen, hashable, checked with errors that name the flag, and read back from JSON unchanged."""
+"""Configs are values: hashable, checked with errors that name the flag, and read back from JSON unchanged."""
 
-import dataclasses
 import json
 import re
 import shlex
@@ -14,7 +13,7 @@ from muzero_jax.apps.commands.parser import flags_of
 from muzero_jax.run import session
 from muzero_jax.run.session import Session, flags_to_resume
 from muzero_jax.storage.config import Config, from_json, load, to_json, with_values
-from muzero_jax.storage.fields import allowed, differing, fields_of
+from muzero_jax.storage.fields import differing, fields_of
 from muzero_jax.storage.validation import check_resumable, validate
 
 
@@ -37,13 +36,6 @@ SIZES = {
 }
 """A run of several boards."""
 FIELDS = {field.name: field for field in fields_of(Config)}
-
-
-def test_a_config_is_frozen_and_equal_configs_have_equal_hashes():
-    """They are static arguments of compiled functions."""
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        Config().network.width = 1  # type: ignore
-    assert len({Config(), Config(), with_field("network.width", 64)}) == 2
 
 
 def test_learning_waits_for_a_whole_window_and_for_min_frames():
@@ -79,10 +71,8 @@ def test_a_config_of_an_older_version_takes_defaults_and_drops_removed_fields():
 @pytest.mark.parametrize(
     "content, problem",
     [
-        (b'{"sead": 3}', "a field 'sead' (did you mean seed?)"),
         (b'{"network": {"widht": 3}}', "a field 'widht' (did you mean width?)"),
         (b'{"network": {"width": true}}', "--network.width is True"),
-        (b'{"network": {"kind": "cnn"}}', "--network.kind is cnn"),
         (b'{"evaluation": {"mcts_simulations": [8, 0]}}', "--evaluation.mcts-simulations is [8, 0]"),
         (b'{"minutes": NaN}', "--minutes is nan"),
         (b'{"search": 3}', "--search is 3"),
@@ -103,31 +93,18 @@ def test_an_invalid_config_file_is_refused_and_file_and_field_are_named(tmp_path
 @pytest.mark.parametrize(
     "path, value",
     [
-        ("network.chance_codes", 1),
         ("network.options", ("a-b=1",)),
         ("network.kind", "cnn"),
-        ("self_play.sampled_moves", -1),
         ("targets.discount", 0.0),
         ("optimiser.target_decay", 1.0),
         ("optimiser.learning_rate", float("nan")),
         ("evaluation.mcts_simulations", (100, 0)),
-        ("evaluation.games", 33),
         ("seed", 2**32),
     ],
 )
 def test_a_field_out_of_range_is_refused_with_its_flag_and_its_value(path, value):
     with pytest.raises(ValueError, match=re.escape(f"{FIELDS[path].flag} is {value}, but must be ")):
         validate(with_field(path, value))
-
-
-def test_allowed_values_of_a_field_are_described_in_words():
-    words = {
-        "network.width": "an integer from 1 to 65,536",
-        "optimiser.target_decay": "a number above 0 and below 1 or None",
-        "evaluation.mcts_simulations": "a list, each an integer from 1 to 100,000",
-        "optimiser.schedule": "one of constant, cosine",
-    }
-    assert {name: allowed(FIELDS[name].hint) for name in words} == words
 
 
 def test_the_ends_of_an_interval_are_allowed():
@@ -174,7 +151,6 @@ def test_fields_that_do_not_go_together_are_refused_and_the_flag_is_named(wrong,
     "given, flag",
     [
         ({"checkpoint_minutes": -1.0}, "--checkpoint-minutes is -1.0"),
-        ({"devices": 0}, "--devices is 0"),
         ({"distributed": True}, "--run-dir"),
         ({"distributed": True, "run_dir": "x", "profile": True}, "--profile"),
         ({"together": True}, "--seeds"),

@@ -47,8 +47,6 @@ def test_the_run_to_continue_is_the_newest_of_its_game_size_and_seed(tmp_path, m
         checkpoints.mkdir()
         os.utime(checkpoints, (written_at, written_at))
     (runs / "notes").mkdir()
-    (runs / "damaged").mkdir()
-    (runs / "damaged" / "config.json").write_text("{")
     assert run_directory.newest(None, None, None) == run_directory.newest("hex", None, None) == runs / "another name"
     assert run_directory.newest("hex", 5, None) == runs / "old"
     assert run_directory.newest("go_9x9", None, 0) == runs / "go"

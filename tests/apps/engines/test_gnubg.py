@@ -101,11 +101,6 @@ def test_a_gnubg_turn_leads_to_the_expected_board(before, turn, after):
     assert gnubg.after_turn(board_with(**before), turn) == board_with(**after)
 
 
-def test_a_hint_has_turns_and_their_equities_best_first(start):
-    hints = start("8/5 6/5=+0.159, bar/20*/15(2)=-0.015").hints(position((3, 1)), 9)
-    assert hints == [("8/5 6/5", 0.159), ("bar/20*/15(2)", -0.015)]
-
-
 # --- the dice that our rules play -------------------------------------------------------------------------------------
 
 

@@ -11,12 +11,10 @@ from muzero_jax.apps.engines.engines import EngineSpec
 from muzero_jax.apps.engines.gtp import GtpEngine, HexEngine
 from muzero_jax.apps.engines.uci import UciEngine
 from muzero_jax.games.catalogue import GAMES
-from muzero_jax.games.environment import make_environment
 from tests.reference import engines as programs
 from tests.reference.games import environment_of
 
 PROGRAM = shlex.quote(sys.executable)
-HEX = make_environment("hex", board_size=3)
 PLIES = [Ply(0, 4, "b2"), Ply(1, 0, "a1"), Ply(0, 1, "b1")]
 
 
@@ -77,7 +75,6 @@ def test_a_name_says_protocol_command_and_settings():
 @pytest.mark.parametrize(
     "game, protocols, others",
     [
-        ("tic_tac_toe", "gtp", "uci usi gnubg"),
         ("backgammon", "gnubg", "gtp uci"),
         ("2048", "", "gtp gnubg"),
         ("gardner_chess", "gtp uci", "usi gnubg"),

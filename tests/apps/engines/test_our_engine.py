@@ -39,10 +39,8 @@ def talk(engine, text, ok=True):
 @pytest.mark.parametrize(
     "line, answer",
     [
-        ("name", "= muzero_jax\n\n"),
         ("12 name", "=12 muzero_jax\n\n"),
         ("  007\tprotocol_version  # please", "=007 2\n\n"),
-        ("3 play b a1", "=3 \n\n"),
         ("4 play b z1", "?4 invalid coordinate\n\n"),
         ("5 nonsense b a1", "?5 unknown command\n\n"),
         ("  \t \r\n", None),
@@ -85,11 +83,6 @@ SESSIONS = {
         """play b a1 =; boardsize 4 4 =; play w a1 =; play b b1 =; play b c1 =; play b a2 =; play w b2 =; play w d4 =;
         genmove w = c4; genmove w = b4; genmove b = a4; undo =; undo =; undo =; reg_genmove b = c4;
         all_legal_moves = d1 c2 d2 a3 b3 c3 d3 a4 b4 c4""",
-    ),
-    "tic-tac-toe": (
-        "tic_tac_toe",
-        """genmove b = b2; play w a1 =; genmove b = c3; play w b1 =; play b c1 =; undo =; play b a3 =;
-        boardsize 4 ? unacceptable size; swap-pieces ? illegal move""",
     ),
     "Connect Four": (
         "connect_four",

@@ -1,6 +1,5 @@
 """Oracles are exact: they agree with trying everything, with known results, and with the environments."""
 
-import functools
 import random
 from types import SimpleNamespace
 
@@ -11,35 +10,13 @@ import pytest
 
 from muzero_jax.apps.evaluation import exhaustive, openings, positions
 from muzero_jax.apps.evaluation.exact_play import connect_four_solver, hex_solver, solved
-from muzero_jax.apps.evaluation.exact_play.solved import make_oracle
-from muzero_jax.apps.evaluation.player import Player, random_player
+from muzero_jax.apps.evaluation.exhaustive import WalkResult
+from muzero_jax.apps.evaluation.player import Player
 from muzero_jax.apps.evaluation.players import Agent
-from muzero_jax.games.catalogue import find
 from muzero_jax.games.environment import make_environment
 from tests.reference import exact_play, tiny_run
 from tests.reference import tic_tac_toe as rules
 from tests.reference.nim import best_actions, make_nim
-
-MANY = pytest.param(1000, marks=pytest.mark.slow)
-
-
-def assert_consistent(environment, oracle, states):
-    """After every legal move the value is the reward, or minus the oracle's value for the other player."""
-    ask = functools.cache(
-        lambda shown: oracle.action_values(np.frombuffer(shown, bool).reshape(environment.observation_shape))
-    )
-    actions = jnp.arange(environment.num_actions)
-    after, reward, *_ = jax.device_get(
-        jax.jit(jax.vmap(jax.vmap(environment.move, (None, 0)), (0, None)))(states, actions)
-    )
-    for index in range(len(states.terminated)):
-        values = ask(states.observation[index].tobytes())
-        assert sorted(values) == np.flatnonzero(states.legal_action_mask[index]).tolist()
-        for action, value in values.items():
-            if after.terminated[index, action]:
-                assert value == reward[index, action]
-            else:
-                assert value == -max(ask(after.observation[index, action].tobytes()).values())
 
 
 def test_tic_tac_toe_agrees_with_a_plain_recursion_in_every_position():
@@ -54,11 +31,10 @@ def test_tic_tac_toe_agrees_with_a_plain_recursion_in_every_position():
     assert can_err == 3191  # positions in which some moves are mistakes
 
 
-@pytest.mark.parametrize("num_positions", [50, MANY])
 @pytest.mark.parametrize(("size", "most_empty"), [(5, 8), (4, 8), (3, 6)])
-def test_hex_agrees_with_filling_the_board_in_every_way(size, most_empty, num_positions):
+def test_hex_agrees_with_filling_the_board_in_every_way(size, most_empty):
     oracle, generator = hex_solver.make_oracle(size), random.Random(0)
-    for number in range(num_positions):
+    for number in range(50):
         num_empty = most_empty - number % 3
         board = exact_play.random_hex(size, num_empty, generator)
         color = (size * size - num_empty) % 2
@@ -66,60 +42,41 @@ def test_hex_agrees_with_filling_the_board_in_every_way(size, most_empty, num_po
         assert oracle.action_values(exact_play.hex_observation(board, color)) == expected, board
 
 
-@pytest.mark.parametrize("num_positions", [100, MANY])
-def test_connect_four_agrees_with_trying_every_move(num_positions):
+def test_connect_four_agrees_with_trying_every_move():
     oracle, generator = connect_four_solver.make_oracle(), random.Random(0)
-    for number in range(num_positions):
+    for number in range(100):
         columns = exact_play.random_columns(29 + number % 6, generator)
         expected = exact_play.connect_four_action_values(columns)
         assert oracle.action_values(exact_play.connect_four_observation(columns)) == expected, columns
 
 
-def test_the_oracle_is_consistent_with_the_rules_in_every_position_of_hex_3x3():
-    environment = make_environment("hex", board_size=3)
-    states = positions.enumerate_all(environment).states
-    assert states.legal_action_mask[:, -1].sum() == 9  # the swap is there: once after each first stone
-    assert_consistent(environment, hex_solver.make_oracle(3), states)
+def test_the_reference_shows_connect_four_as_the_environment_does():
+    environment, columns = make_environment("connect_four"), ("",) * 7
+    state, move = environment.init(jax.random.key(0)), jax.jit(environment.move)
+    for number, column in enumerate([3, 3, 4, 0, 3]):
+        state, (columns, _) = move(state, column).state, exact_play.drop(columns, column, "xo"[number % 2])
+        np.testing.assert_array_equal(exact_play.connect_four_observation(columns), state.observation)
 
 
-@pytest.mark.parametrize(
-    ("name", "size", "min_plies"),
-    [
-        ("connect_four", None, 24),
-        pytest.param("connect_four", None, 20, marks=pytest.mark.slow),
-    ],
-)
-def test_sampled_positions_are_consistent_with_the_environment(name, size, min_plies):
-    environment = make_environment(name, board_size=size)
-    player = random_player(environment)
-    drawn = positions.sample(environment, player, None, num_positions=30, min_plies=min_plies, seed=1)
-    assert_consistent(environment, make_oracle(find(name), size), drawn.states)
+# --- a player against every line of play ------------------------------------------------------------------------------
 
 
-# --- a player against every line of play: the counts are those of a recursion in plain Python -------------------------
+def test_counts_of_nim_from_six_stones_against_every_reply_by_hand():
+    """As first, the player takes 2, and wins from each of 3, 2 and 1 that the other can leave.
 
-
-@pytest.mark.parametrize(
-    ("choose", "moves_first", "is_beaten"),
-    [(rules.perfect_action, True, False), (rules.first_legal_action, False, True)],
-)
-def test_exhaustive_play_counts_as_a_recursion_in_plain_python_does(choose, moves_first, is_beaten):
-    player, table = rules.make_player("tic-tac-toe", choose)
-    found = exhaustive.walk(make_environment("tic_tac_toe"), player, table, moves_first=moves_first)
-    assert tuple(found) == rules.walk(choose, moves_first)
-    assert (found.losses > 0) == is_beaten and found.wins > 0
-
-
-def test_nim_is_won_by_whoever_leaves_a_multiple_of_four():
-    """From 6 stones the first player takes 2; the other one then loses whatever it does."""
+    As second, it has 5, 4 or 3 left. It takes 3, and wins; it takes 1 of 5, and of 4, where it is lost. From 4 the
+    other leaves 3, 2 or 1, from 3 it leaves 2 or 1, which are no new positions, or takes all.
+    """
     best = jnp.array([best_actions(stones)[0] if best_actions(stones) else 0 for stones in range(7)], jnp.int32)
-    player = Player("knows nim", lambda params, key, states: params[states.stones])
-    first, second = (exhaustive.walk(make_nim(6), player, best, moves_first=moves) for moves in (True, False))
-    assert (first.wins, first.losses) == (3, 0) and second.losses > 0
-    both = exhaustive.examine(make_nim(6), player, best)
-    assert both["wins"] == first.wins + second.wins and both["positions"] == first.positions + second.positions
-    assert (both["losses_as_first"], both["losses_as_second"]) == (0, second.losses) and both["draws"] == 0
-    assert both["score"] == both["wins"] / both["games"] == both["wins"] / (both["wins"] + both["losses"])
+    player, nim = Player("knows nim", lambda params, key, states: params[states.stones]), make_nim(6)
+    first, second = (exhaustive.walk(nim, player, best, moves_first=moves) for moves in (True, False))
+    assert first == WalkResult(wins=3, draws=0, losses=0, positions=1 + 3)
+    assert second == WalkResult(wins=1 + 3, draws=0, losses=1, positions=3 + 3)
+    drawn = nim._replace(move=lambda state, action: nim.move(state, action)._replace(reward=jnp.float32(0)))
+    assert exhaustive.walk(drawn, player, best, moves_first=False) == WalkResult(0, 5, 0, 6)
+    both = exhaustive.examine(nim, player, best)
+    counts = {"wins": 7, "draws": 0, "losses": 1, "positions": 10, "games": 8}
+    assert both == counts | {"score": 7 / 8, "losses_as_first": 0, "losses_as_second": 1}
 
 
 # --- opening values of Hex: they are those of the player who moved, and the swap is gone ------------------------------
@@ -142,6 +99,14 @@ def test_the_hex_oracle_agrees_with_the_opening_table(size):
     seen, oracle = np.asarray(environment.roots(first_stones).observation), hex_solver.make_oracle(size)
     best = [max(oracle.action_values(position).values()) for position in seen]
     np.testing.assert_array_equal(np.reshape(best, (size, size)) < 0, openings.WINS[size])
+
+
+def test_a_swap_takes_the_value_of_the_first_move():
+    environment, oracle = make_environment("hex", board_size=3), hex_solver.make_oracle(3)
+    opening, move = environment.init(jax.random.key(0)), jax.jit(environment.move)
+    seen = [np.asarray(move(opening, cell).state.observation) for cell in range(9)]
+    values = [oracle.action_values(shown)[9] for shown in seen]
+    np.testing.assert_array_equal(values, np.where(openings.WINS[3].ravel(), 1, -1))
 
 
 class Solver(Agent):

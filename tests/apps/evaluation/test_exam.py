@@ -12,11 +12,11 @@ from muzero_jax.agent import make_agent
 from muzero_jax.apps.engines.engines import GNUBG, EngineSpec
 from muzero_jax.apps.evaluation import equity, exam, oracle_evaluation
 from muzero_jax.apps.evaluation.exam import Finding
-from muzero_jax.apps.evaluation.player import Player, random_player
+from muzero_jax.apps.evaluation.player import Player
 from muzero_jax.presets import small_board
 from muzero_jax.presets.chance import backgammon
 from muzero_jax.storage.config_groups import NetworkConfig
-from tests.apps.engines.test_gnubg import FAKE, REAL
+from tests.apps.engines.test_gnubg import FAKE
 from tests.games.test_backgammon import position
 from tests.reference import tiny_run
 
@@ -90,12 +90,3 @@ def test_equity_is_judged_at_the_start_of_one_turn_of_each_unfinished_game(agent
     states = states.replace(**{name: np.repeat(np.array(leaf)[:, None], 64, axis=1) for name, leaf in plies.items()})
     monkeypatch.setattr(equity.positions, "play", lambda *_: states)
     assert set(equity._draw(agent, 64, 0)._step_count) == {0, 2, 3}
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(REAL is None, reason="gnubg is not installed (Debian: apt install gnubg)")
-def test_random_play_loses_much_by_the_real_program(agent, monkeypatch):
-    for name in ("searching", "policy_head"):
-        monkeypatch.setattr(equity.players, name, lambda agent: random_player(agent.environment))
-    lost = equity.losses(agent, equity.judge_of(agent), num_positions=20, seed=0)
-    assert lost.size > 12 and (lost >= 0).all() and lost.mean() > 0.1

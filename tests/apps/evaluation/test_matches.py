@@ -1,6 +1,7 @@
 """Matches are fair, legal and counted right, also when devices share them; intervals are the textbook's."""
 
 import functools
+from unittest.mock import Mock
 
 import jax
 import jax.numpy as jnp
@@ -85,13 +86,6 @@ def test_points_lengths_and_illegal_actions_of_nim_by_hand(fixed_nim_match, take
 # --- openings and games that repeat -----------------------------------------------------------------------------
 
 
-def test_an_opening_never_ends_a_game():
-    nim = make_nim(5)  # three plies of up to 3 stones would often end it
-    openings = matches.draw_openings(nim, jax.random.key(0), 64, 3, replace=True).states
-    assert not openings.terminated.any() and set(np.unique(openings.stones)) >= {1, 2}
-    assert set(np.unique(openings.current_player)) == {0, 1}  # a ply taken back leaves the other player on move
-
-
 @pytest.mark.parametrize("num_openings", [36, 80])
 def test_openings_without_replacement_repeat_only_when_all_are_used(num_openings):
     """Tic-tac-toe has 9 * 8 openings of two moves; devices share them, and first moves are equally frequent."""
@@ -173,21 +167,15 @@ BEST = jnp.array([0] + [(best_actions(stones) or [0])[0] for stones in range(1, 
 PERFECT = Player("perfect", lambda params, key, states: params[states.stones])
 
 
-@pytest.fixture(scope="module")
-def nim_match():
-    """Perfect play at nim against random play: 6 games asked for, on two devices. It is compiled from shapes."""
+def test_a_match_on_two_devices_plays_every_opening_from_both_sides():
+    """Nim: 6 games are asked for. From 9 stones perfect play wins whenever it starts, and mostly if not."""
     match = arena.ShardedMatch(NIM, PERFECT, random_player(NIM), tiny_run.mesh(), num_games=6, opening_plies=0)
     match.compile(jax.ShapeDtypeStruct(BEST.shape, BEST.dtype), None)
-    return match
-
-
-def test_a_match_on_two_devices_plays_every_opening_from_both_sides(nim_match):
-    """From 9 stones perfect play wins whenever it starts, and mostly if not."""
     reports = []
-    summary = nim_match(BEST, None, jax.random.key(0), lambda *counts: reports.append(counts))
+    summary = match(BEST, None, jax.random.key(0), lambda *counts: reports.append(counts))
     assert summary["games"] == 8 == summary["wins"] + summary["losses"] and summary["wins"] > summary["losses"]
     assert summary["score_as_first"] == 1 and summary["illegal_actions"] == 0
-    assert reports[0] == (0, 8) and nim_match(BEST, None, jax.random.key(0)) == summary
+    assert reports[0] == (0, 8) and match(BEST, None, jax.random.key(0)) == summary
 
 
 def test_deterministic_players_play_every_opening_once_from_both_sides():
@@ -201,25 +189,17 @@ def test_deterministic_players_play_every_opening_once_from_both_sides():
 
 
 def test_an_arena_seats_a_rival_with_its_own_weights_and_pools_several_matches(monkeypatch):
-    made, seated = [], []
-
-    class FakeMatch(arena.ShardedMatch):
-        """Each match is won, drawn, lost and won by turns."""
-
-        def __init__(self, environment, a, b, mesh, *, num_games, opening_plies):
-            made.append((b.name, num_games))
-            self.stochastic = True
-
-        def play(self, params_a, params_b, key, report=None):
-            seated.append((params_a, params_b))
-            outcome, zeros = np.full((2, 2), [1, 0, -1][len(seated) % 3]), np.zeros((2, 2, 2), np.uint32)
-            return matches.MatchResult(outcome, zeros[..., 0] + 4, zeros[..., 0], zeros)
-
-    monkeypatch.setattr(arena, "ShardedMatch", FakeMatch)
+    zeros, points = np.zeros((2, 2, 2), np.uint32), (1, 1, 1, 0, -1)
+    results = [MatchResult(np.full((2, 2), each), zeros[..., 0] + 4, zeros[..., 0], zeros) for each in points]
+    match = Mock(spec=arena.ShardedMatch, stochastic=True, **{"play.side_effect": results})
+    made = Mock(return_value=match)
+    monkeypatch.setattr(arena, "ShardedMatch", made)
     ours, key = arena.Arena(tiny_run.agent(), tiny_run.mesh()), jax.random.key(0)
     ours.play("random", "new", key, num_games=4)
     ours.play("self", "new", key, num_games=4, rival="old")
-    assert seated == [("new", "new"), ("new", "old")]
     together = ours.play("random", "newer", key, num_games=4, num_matches=3)
+    seated = [call.args[:2] for call in match.play.call_args_list]
+    assert seated == [("new", "new"), ("new", "old"), *[("newer", "newer")] * 3]
     assert [together[name] for name in ("games", "wins", "draws", "losses")] == [12, 4, 4, 4]
-    assert made == [("random", 4), ("agent (2 simulations)", 4)], "each is compiled once"
+    opponents = [call.args[2].name for call in made.call_args_list]
+    assert opponents == ["random", "agent (2 simulations)"], "each is compiled once"

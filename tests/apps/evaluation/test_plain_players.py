@@ -37,9 +37,6 @@ def nim_states(game_over=False, passes_turn=True):
     return jax.jit(make_state)(stones * (not game_over), player, passes_turn)
 
 
-# --- players without a tree -------------------------------------------------------------------------------------
-
-
 def test_a_random_move_is_legal_and_reaches_every_legal_action_equally_often():
     mask, num_games, num_actions = np.random.default_rng(0).random(100) < 0.4, 4096, 100
     mask[[0, -1]] = True
@@ -49,35 +46,13 @@ def test_a_random_move_is_legal_and_reaches_every_legal_action_equally_often():
     assert ((counts[mask] - expected) ** 2 / expected).sum() <= freedom + 4 * np.sqrt(2 * freedom + 1)
 
 
-# --- rollouts ---------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def nim_rollout():
-    """Plays 8,192 games of nim to the end."""
-
-    def rollout(stones, passes_turn):
-        states = make_state(stones, jnp.zeros_like(stones), passes_turn)
-        return rollout_mcts.random_return(NIM, jax.random.key(0), states)
-
-    return jax.jit(rollout)
-
-
-def test_a_rollouts_mean_value_is_the_expectation_over_uniform_play(nim_rollout):
-    values = nim_rollout(np.full(8192, 4, np.int32), True)
+def test_a_rollouts_mean_value_is_the_expectation_over_uniform_play():
+    states = jax.jit(make_state)(np.full(8192, 4, np.int32), np.zeros(8192, np.int32))
+    values = jax.jit(partial(rollout_mcts.random_return, NIM))(jax.random.key(0), states)
     # V(n) for the mover under uniform play: V(1) = 1, V(2) = (-V(1) + 1) / 2 = 0, V(3) = (-V(2) - V(1) + 1) / 3 = 0,
     # and with 4 stones three moves, none of which ends the game: (-V(3) - V(2) - V(1)) / 3 = -1/3.
     assert set(np.unique(values)) == {-1.0, 1.0}
     np.testing.assert_allclose(values.mean(), -1 / 3, atol=0.04)
-
-
-def test_a_rollout_returns_0_at_an_end_and_keeps_its_sign_if_the_same_player_moves_again(nim_rollout):
-    stones = np.arange(8192, dtype=np.int32) % 9
-    np.testing.assert_array_equal(nim_rollout(stones, True) == 0, stones == 0)
-    np.testing.assert_array_equal(nim_rollout(1 + stones % 8, False), 1)
-
-
-# --- the tree ---------------------------------------------------------------------------------------------------
 
 
 def test_mcts_plays_perfect_nim_for_both_players(nim_mcts):

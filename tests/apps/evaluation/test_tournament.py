@@ -119,15 +119,12 @@ def made(monkeypatch):
     return made
 
 
-def play(field, conditions=Conditions(), **options):  # noqa: B008
-    settings = {"num_games": 4, "opening_plies": 1, "seed": 0}
-    return tournament.play(field, tiny_run.mesh(), conditions=conditions, **settings, **options)
-
-
 def test_every_pair_meets_once_and_equal_programs_are_compiled_once(runs, made):
     a, b = runs
     said = []
-    result = play(tournament.enter((a, b, "random")), report=lambda *counts: said.append(counts))
+    settings = {"num_games": 4, "opening_plies": 1, "seed": 0, "conditions": Conditions()}
+    field, report = tournament.enter((a, b, "random")), lambda *counts: said.append(counts)
+    result = tournament.play(field, tiny_run.mesh(), **settings, report=report)
     agent = "agent (2 simulations)"
     assert made == [(agent, agent, 4, 1), (agent, "random", 4, 1)] and said[0] == (0, 3)
     assert [(match["a"], match["b"]) for match in result["matches"]] == [
@@ -138,20 +135,6 @@ def test_every_pair_meets_once_and_equal_programs_are_compiled_once(runs, made):
     assert result["cross_table"] == [[None, 0.5, 0.75], [0.5, None, 0.75], [0.25, 0.25, None]]
     assert result["anchor"] == "random" and result["players"][2]["elo"] == 0
     assert result["players"][0]["elo"] == pytest.approx(result["players"][1]["elo"]) and result["players"][0]["elo"] > 0
-
-
-def test_an_interrupted_tournament_reports_its_standings(runs, made, monkeypatch):
-    field, whole, said = tournament.enter((*runs, "random")), engine_matches.make_match, []
-
-    def make_match(environment, a, b, *arguments, **options):
-        if b.player.name == "random":
-            raise KeyboardInterrupt
-        return whole(environment, a, b, *arguments, **options)
-
-    monkeypatch.setattr(engine_matches, "make_match", make_match)
-    with pytest.raises(KeyboardInterrupt):
-        play(field, Conditions(say=said.append), anchor=f"{runs[1]}@2")
-    assert said[0].startswith("1 of 3 matches had ended:") and f"{runs[1]}@2 = 0" in said[0]
 
 
 def match(a, b, score, games=4):

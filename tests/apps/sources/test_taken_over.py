@@ -1,11 +1,9 @@
 """What a run takes from elsewhere: stored games as its only data, and the weights that it begins with."""
 
 import functools
-import json
 import shutil
 from dataclasses import replace
 from functools import partial
-from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -15,17 +13,15 @@ import pytest
 from muzero_jax import algorithm as algorithms
 from muzero_jax.apps import start
 from muzero_jax.apps.sources import offline, warm_start
-from muzero_jax.apps.start import Ready
 from muzero_jax.run import metrics, program
-from muzero_jax.storage import agent_file, run_directory
+from muzero_jax.storage import agent_file
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import restore_replay, save_params
-from muzero_jax.storage.config_groups import NetworkConfig, OptimiserConfig, ReplayConfig, SelfPlayConfig
+from muzero_jax.storage.config_groups import NetworkConfig, OptimiserConfig, ReplayConfig
 from muzero_jax.storage.validation import validate
 from tests.reference import tiny_run
-from tests.reference.programs import compiled_before
 from tests.reference.tiny_run import CONFIG, assert_same, on_host
-from tests.run.conftest import draw_matches, saved_state
+from tests.run.conftest import saved_state
 
 # --- games: `--offline` -----------------------------------------------------------------------------------------------
 
@@ -63,53 +59,26 @@ def offline_program():
     return chunk.lower(tiny_run.abstract_state(), tiny_run.PROGRESS).compile()
 
 
-def frames_of(source):
-    """The buffer of a run on the host."""
-    return on_host(restore_replay(source / "checkpoints", tiny_run.abstract_state().replay)[1])
-
-
-# --- a chunk ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def chunk(source):
-    """States on the host before and after a chunk, and its metrics."""
+def test_an_offline_chunk_plays_no_games_and_changes_only_search_targets(source):
     _, state = tiny_run.restore_latest(source / "checkpoints")
-    before = on_host(state)
+    first = on_host(state)
     after, numbers = offline_program()(state, tiny_run.PROGRESS)
-    return SimpleNamespace(before=before, after=on_host(after), metrics=on_host(numbers))
-
-
-def test_an_offline_chunk_plays_no_games_and_changes_only_search_targets(chunk):
-    assert_same(chunk.before.actor, chunk.after.actor)
-    before, after = chunk.before.replay, chunk.after.replay
-    found = {"search_policy", "search_value"}
-    for name in set(before.transitions._fields) - found:
-        np.testing.assert_array_equal(getattr(before.transitions, name), getattr(after.transitions, name))
-    assert (before.insert_index, before.num_stored) == (after.insert_index, after.num_stored) == (24, 24)
-    for name in found:
-        changed = getattr(before.transitions, name) != getattr(after.transitions, name)
-        assert changed[:24].any() and not changed[24:].any()
-    assert not any(name.startswith("selfplay/") for name in chunk.metrics)
-
-
-def test_every_iteration_of_an_offline_chunk_learns(chunk):
-    np.testing.assert_array_equal(chunk.metrics["train/updates"], [2, 2])
-    assert int(chunk.after.iteration) == int(chunk.before.iteration) + 2
-    before, after = (jax.tree.leaves(state.learner.params) for state in (chunk.before, chunk.after))
-    assert any((x != y).any() for x, y in zip(before, after, strict=True))
+    last = on_host(after)
+    assert_same(first.actor, last.actor)
+    assert (first.replay.insert_index, first.replay.num_stored) == (last.replay.insert_index, last.replay.num_stored)
+    for name in first.replay.transitions._fields:
+        before, found = getattr(first.replay.transitions, name), getattr(last.replay.transitions, name)
+        if name in ("search_policy", "search_value"):
+            assert (before != found)[:24].any() and not (before != found)[24:].any(), "24 frames are stored"
+        else:
+            np.testing.assert_array_equal(before, found)
+    assert not any(name.startswith("selfplay/") for name in numbers)
 
 
 # --- what a run takes from its source ---------------------------------------------------------------------------------
 
 
-def test_a_source_run_gives_the_sizes_and_the_discount(source, tmp_path):
-    other = replace(
-        CONFIG, self_play=SelfPlayConfig(), replay=ReplayConfig(min_frames=9), network=NetworkConfig(width=32)
-    )
-    config = validate(offline.fit_to_source(offline.begin(replace(other, offline=str(source))), 2))
-    assert (config.self_play.num_envs, config.self_play.rollout_length, config.replay.replay_length) == (8, 4, 32)
-    assert config.reanalyze_fraction == 1.0 and config.network.width == 32
+def test_a_source_run_gives_the_discount(tmp_path):
     configs.save(replace(CONFIG, targets=replace(CONFIG.targets, discount=0.9)), tmp_path)
     assert offline_config(tmp_path).targets.discount == 0.9
 
@@ -151,7 +120,7 @@ def test_only_the_buffer_is_read_whatever_network_the_run_had(source):
     one = jax.sharding.SingleDeviceSharding(jax.devices()[1])
     moved = jax.tree.map(lambda x: x.update(sharding=one), abstract)
     buffer = open_source(config)(moved)
-    assert_same(buffer, frames_of(source))
+    assert_same(buffer, restore_replay(source / "checkpoints", abstract)[1])
     assert all(leaf.sharding == one for leaf in jax.tree.leaves(buffer))
 
 
@@ -166,56 +135,18 @@ def test_stored_games_form_a_buffer_of_the_programs_shapes_and_sharding(games):
     np.testing.assert_array_equal(other[:12], [0, 3, 1, 4, 8, 5] * 2)
 
 
-# --- runs -------------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def train(monkeypatch, tmp_path, source):
-    """Runs `start.train` in `tmp_path/name` from a copy of the source, with programs that are compiled already."""
-    draw_matches(monkeypatch)
-    compiled = offline_program()  # before what makes it is replaced
-    monkeypatch.setattr(program, "make_init", lambda *arguments: tiny_run.make_init())
-
-    def make_chunk(algorithm, mesh, *, plays):
-        assert not plays
-        return compiled_before(lambda: compiled)
-
-    monkeypatch.setattr(program, "make_chunk", make_chunk)
-    copy = shutil.copytree(source, tmp_path / "source")
-
-    def run(name, max_iterations, resume=False):
-        config = replace(offline_config(copy), max_iterations=max_iterations)
-        session = replace(tiny_run.SESSION, resume=resume)
-        ready = Ready(config, tmp_path / name, tiny_run.mesh(), algorithms.make(config))
-        with run_directory.opened(ready.run_dir, resume=resume):
-            return start.train(ready, session, lambda text: None)
-
-    run.source = copy
-    return run
-
-
-@pytest.mark.slow
-def test_a_run_that_learns_offline_resumes_without_its_source(train, tmp_path):
-    train("unbroken", 4)
-    train("broken", 2)
-    stored = frames_of(train.source).transitions
-    shutil.rmtree(train.source)
-    train("broken", 4, resume=True)
-    _, state = saved_state(tmp_path / "broken")
-    assert_same(state, saved_state(tmp_path / "unbroken")[1])
-    assert int(state.iteration) == 4 and state.learner.num_updates == 8
-    np.testing.assert_array_equal(state.replay.transitions.action, stored.action)
-    assert configs.load(tmp_path / "broken").offline == str(train.source)
-
-
-def test_records_and_summary_hold_only_figures_of_learning(train, tmp_path):
-    """A run that was cut off before its first checkpoint reads its source again."""
-    (tmp_path / "run").mkdir()
-    configs.save(offline_config(train.source), tmp_path / "run")
-    summary = train("run", 4, resume=True).summary
-    assert summary["totals"] == {"updates": 8.0} and set(summary["rates"]) == {"updates"}
-    assert json.loads((tmp_path / "run" / "summary.json").read_text()) == summary
-    chunks = [record for record in metrics.read_records(tmp_path / "run") if "train/loss" in record]
+def test_an_offline_run_resumes_bit_for_bit_without_its_source_and_records_only_learning(session, source, tmp_path):
+    stored = restore_replay(source / "checkpoints", tiny_run.abstract_state().replay)[1]
+    unbroken = tiny_run.make_init()()._replace(replay=stored)
+    for _ in range(2):
+        unbroken, _ = offline_program()(unbroken, tiny_run.PROGRESS)
+    copy = str(shutil.copytree(source, tmp_path / "source"))
+    session(offline_program(), offline=copy, max_iterations=2)
+    shutil.rmtree(copy)
+    summary = session(offline_program(), offline=copy, max_iterations=4, resume=True).summary
+    assert_same(saved_state(session.directory)[1], unbroken)
+    assert not session.plays and summary["totals"] == {"updates": 8.0} and set(summary["rates"]) == {"updates"}
+    chunks = [record for record in metrics.read_records(session.directory) if "train/loss" in record]
     assert [record["total/updates"] for record in chunks] == [4, 8]
     assert all("train/stale_value" in record and "train/updates_per_second" in record for record in chunks)
     assert not any(name.startswith("selfplay/") or name == "total/frames" for record in chunks for name in record)
@@ -247,12 +178,6 @@ def open_weights(name, config=CONFIG):
     return warm_start.open_source(config, algorithms.make(config).model, lambda text: None, given=None)
 
 
-@functools.cache
-def fresh():
-    """The tiny run's first state on the host, without any source."""
-    return on_host(tiny_run.make_init()())
-
-
 @pytest.mark.parametrize("name, number", [("RUN", 1), ("RUN/versions/4", 2), ("agent:RUN/../mine.safetensors", 3)])
 def test_a_run_a_version_and_an_agent_give_their_weights(first_run, name, number):
     source = name.replace("RUN", str(first_run))
@@ -269,18 +194,18 @@ def test_a_missing_source_or_one_with_its_own_network_file_keeps_the_presets_net
         assert warm_start.network_of(str(tmp_path / name), preset) == preset
 
 
-def test_a_run_has_its_sources_weights_before_its_first_iteration_and_all_else_is_new(session, first_run):
-    seen = []
-
-    def spy(state, progress):
-        seen.append(on_host(state))
-        return tiny_run.program()(state, progress)
-
-    session(spy, init_from=str(first_run), max_iterations=4)
-    first = seen[0]
-    assert_same(first.learner.params, weights(1))
-    assert_same(first._replace(learner=first.learner._replace(params=fresh().learner.params)), fresh())
-    assert configs.load(session.directory).init_from == str(first_run)
+def test_a_run_begins_with_only_its_sources_weights_and_resumes_bit_for_bit_without_it(session, first_run, tmp_path):
+    unbroken = tiny_run.make_init()()
+    placed = jax.tree.map(lambda x, like: jax.device_put(x, like.sharding), weights(1), unbroken.learner.params)
+    unbroken = unbroken._replace(learner=unbroken.learner._replace(params=placed))
+    for _ in range(4):
+        unbroken, _ = tiny_run.program()(unbroken, tiny_run.PROGRESS)
+    copy = str(shutil.copytree(first_run, tmp_path / "source"))
+    session(init_from=copy, max_iterations=4)
+    shutil.rmtree(copy)
+    session(init_from=copy, max_iterations=8, resume=True)
+    assert_same(saved_state(session.directory)[1], unbroken)
+    assert configs.load(session.directory).init_from == copy
 
 
 def test_a_target_network_begins_as_a_copy_of_the_weights_in_its_own_memory(first_run):
@@ -293,23 +218,6 @@ def test_a_target_network_begins_as_a_copy_of_the_weights_in_its_own_memory(firs
     assert_same(state.learner.target_params, weights(1))
     jax.tree.map(lambda x, like: x.sharding == like.sharding or 1 / 0, state.learner, abstract.learner)
     jax.jit(partial(jax.tree.map, jnp.negative), donate_argnums=0)(state.learner)  # no buffer is shared by both
-
-
-# --- resuming ---------------------------------------------------------------------------------------------------------
-
-
-def test_a_resumed_run_is_the_unbroken_one_and_never_reads_its_source(session, first_run, tmp_path):
-    init = tiny_run.make_init()
-    unbroken = start._first_state(init, init.eval_shape(), None, open_weights(first_run))
-    for _ in range(4):
-        unbroken, _ = tiny_run.program()(unbroken, tiny_run.PROGRESS)
-    copy = shutil.copytree(first_run, tmp_path / "source")
-    session(init_from=str(copy), max_iterations=4)
-    shutil.rmtree(copy)
-    session(init_from=str(copy), max_iterations=8, resume=True)
-    iteration, state = saved_state(session.directory)
-    assert iteration == 8
-    assert_same(state, unbroken)
 
 
 # --- what does not fit ------------------------------------------------------------------------------------------------

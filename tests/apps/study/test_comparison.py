@@ -85,9 +85,6 @@ def test_each_group_is_compared_with_the_first_unless_it_has_one_run(runs):
     assert comparison.format_differences(comparison.read_runs(runs[2:4])) == ""
 
 
-# --- curves -----------------------------------------------------------------------------------------------------------
-
-
 def test_a_curve_is_interpolated_and_goes_as_far_as_the_shortest_of_its_runs(tmp_path):
     runs = [tell(tmp_path / "r-seed0", [0.1, 0.3, 0.9]), tell(tmp_path / "r-seed1", [0.2, 0.4], seed=1)]
     points = comparison.read_runs(runs)
@@ -96,9 +93,6 @@ def test_a_curve_is_interpolated_and_goes_as_far_as_the_shortest_of_its_runs(tmp
     middle = np.interp(1.5 * told_runs.FRAMES_A_MINUTE, places, score.mean)
     assert score.mean[0] == pytest.approx(0.15) and middle == pytest.approx(0.25, abs=0.01)
     assert learning_curves.curve(points, "random", "minutes") is None
-
-
-# --- the command ------------------------------------------------------------------------------------------------------
 
 
 def test_compare_prints_a_table_or_json_and_draws_and_names_runs_without_scores(runs, tmp_path, capsys):
