@@ -8,7 +8,7 @@ import pytest
 from muzero_jax.games.environment import environment_of as game_environment
 from muzero_jax.games.environment import make_environment
 from muzero_jax.games.game_2048 import GAME_2048
-from muzero_jax.games.layout import Layout, turns_and_mirrors
+from muzero_jax.games.layout import Layout, carried, turns_and_mirrors
 from muzero_jax.learning.symmetries import transform_observation, transform_policy
 from tests.reference.games import MOVES, environment_of, random_games
 
@@ -87,3 +87,5 @@ def test_a_layouts_outcome_location_gives_the_symmetries_of_outcomes():
     for turned, source in zip(np.asarray(symmetries.outcome_permutation), sources, strict=True):
         for rank in (0, 1):  # tiles of 2 and of 4
             np.testing.assert_array_equal(turned[2 * source + rank], 2 * np.arange(16) + rank)
+    with pytest.raises(ValueError, match="another number"):
+        carried(np.array([0, 1, 1]), np.array([1, 0]))

@@ -88,6 +88,10 @@ def test_a_result_is_recorded_verified_and_compared_with_new_runs(tmp_path, monk
     finals.update({0: 0.5, 1: 0.5})
     assert redo("again", "--groups", "rules", "--seeds", "1") == 0 and len(trained) == 5
     assert "rules, mcts:1000: 50.0% lies inside [" in capsys.readouterr().out
+    assert redo("again", "--record", "--groups", "rules", "--seeds", "1") == 0
+    recorded = {point.run: point.score for point in reproduce.read_scores(result / "scores.csv") if point.is_final}
+    scores_now = {"learned/seed0": 0.4, "learned/seed1": 0.6, "rules/seed0": 0.5, "rules/seed1": 0.6}
+    assert recorded == scores_now, "only the run that was asked for is replaced"
     redo("narrow", "--record")
     finals.update({0: 0.9, 1: 0.9})
     assert redo("third") == 1
