@@ -140,16 +140,18 @@ def test_targets_are_those_of_the_config(window):
 
 def test_a_step_learns_from_the_window_that_was_sampled_searched_again_and_augmented():
     """Each stage of the record marks what it passes on; the update must see all marks, in this order."""
-    asked = []
+    asked, given = [], {}
 
     def mark(name, result):
         def call(*arguments, **bound):
             asked.append((name, *arguments))
+            given[name] = bound
             return result
 
         return call
 
     algorithm = tiny_run.algorithm()._replace(
+        make_search=lambda _, *how: partial(print, *how),
         gather=mark("gather", "window"),
         reanalyze=mark("reanalyze", ("fresh", {"train/stale_value": jnp.ones(())})),
         make_targets=mark("make_targets", "targets"),
@@ -176,6 +178,7 @@ def test_a_step_learns_from_the_window_that_was_sampled_searched_again_and_augme
         ("write_back", sample, "fresh", "batch"),
     ]
     assert set(metrics) == {"train/stale_value", "train/priority", "train/loss"}
+    assert given["reanalyze"]["search"].args == (None, False), "self-play's budget, without noise"
 
 
 def test_the_rollout_gets_replaced_fields_of_the_algorithm():

@@ -40,6 +40,12 @@ def test_known_outcomes_are_followed_and_past_the_end_codes_are_sampled():
     assert set(codes[:, 2]) == set(range(10))
 
 
+def test_with_an_encoder_all_sampled_codes_are_random():
+    window = make_window(np.zeros((300, 3)), np.ones((300, 3)))
+    codes = chance.sample_codes(window, jnp.ones((300, 3)), jax.random.key(0), num_codes=21, known=False)
+    assert codes.shape == (300, 2) and set(np.asarray(codes).ravel()) == set(range(21))
+
+
 def test_the_code_of_a_final_move_is_masked_for_an_encoder_but_not_for_known_outcomes():
     batch = batch_of(alive=[1, 1, 0])
     np.testing.assert_array_equal(chance.code_mask(batch, encoded=True), [[1, 0]])

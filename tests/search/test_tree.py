@@ -102,6 +102,17 @@ def test_completed_q_by_hand():
     np.testing.assert_allclose(scaled, [[5.3, 0.0, 5.3 * 0.35]], atol=1e-5)
 
 
+def test_puct_scores_by_hand():
+    """Q is 0.2 and 0.6, and the node's own value -0.2, so Q is stretched over [-0.2, 0.6]: to 0.5 and 1.
+
+    Each action was visited once, which makes the square root that of 3; the bonus is halved by the visit.
+    """
+    row = Row(*(jnp.array([x]) for x in ([0.25, 0.75], [1.0, 1.0], [0.2, 0.6], 0.0, -0.2)))
+    found = policies.puct_scores(row, pb_c_init=1.25, pb_c_base=9.0)
+    weight = np.sqrt(3) * (1.25 + np.log((3 + 9 + 1) / 9))
+    np.testing.assert_allclose(found, [[0.5 + weight * 0.25 / 2, 1 + weight * 0.75 / 2]], rtol=1e-6)
+
+
 @pytest.mark.parametrize("kind", ["gumbel", "puct"])
 def test_visits_children_and_parents_of_a_tree_agree(kind):
     """Visits are those of the children below, every node is a child of its parent, and roots visit legal actions."""

@@ -17,7 +17,7 @@ from muzero_jax.run import metrics, program
 from muzero_jax.storage import agent_file
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import restore_replay, save_params
-from muzero_jax.storage.config_groups import NetworkConfig, OptimiserConfig, ReplayConfig
+from muzero_jax.storage.config_groups import NetworkConfig, OptimiserConfig, ReplayConfig, SelfPlayConfig
 from muzero_jax.storage.validation import validate
 from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG, assert_same, on_host
@@ -78,9 +78,12 @@ def test_an_offline_chunk_plays_no_games_and_changes_only_search_targets(source)
 # --- what a run takes from its source ---------------------------------------------------------------------------------
 
 
-def test_a_source_run_gives_the_discount(tmp_path):
+def test_a_source_run_gives_the_sizes_and_the_discount(tmp_path):
     configs.save(replace(CONFIG, targets=replace(CONFIG.targets, discount=0.9)), tmp_path)
-    assert offline_config(tmp_path).targets.discount == 0.9
+    other = replace(CONFIG, self_play=SelfPlayConfig(), replay=ReplayConfig(min_frames=9), offline=str(tmp_path))
+    config = offline.fit_to_source(offline.begin(other), 2)
+    assert (config.self_play.num_envs, config.self_play.rollout_length, config.targets.discount) == (8, 4, 0.9)
+    assert (config.replay.replay_length, config.replay.min_frames) == (32, 0)
 
 
 @pytest.mark.parametrize("num_devices, columns, length", [(2, 2, 20), (4, 4, 15)])
