@@ -18,10 +18,9 @@ PLACEMENT_GAMES = ["tic_tac_toe", "othello", "hex", "go_9x9"]
 
 
 @pytest.mark.parametrize("name", MOVES)
-def test_discount_is_0_at_the_end_and_otherwise_positive_only_if_the_mover_moves_again(name):
+def test_discount_is_0_at_the_end_and_otherwise_minus_1_where_turns_alternate(name):
     moves = moves_of(name)
-    expected = np.where(moves.ended, 0.0, np.where(moves.next_player == moves.player, 1.0, -1.0))
-    np.testing.assert_array_equal(moves.discount, expected)
+    np.testing.assert_array_equal(moves.discount, np.where(moves.ended, 0.0, -1.0))
     assert (moves.reward[~moves.ended] == 0).all()
 
 

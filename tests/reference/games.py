@@ -69,7 +69,6 @@ def random_games(name):
             "reward": reward,
             "discount": discount,
             "next_observation": after.observation,
-            "next_player": after.current_player,
             "ended": after.terminated,
         }
 
