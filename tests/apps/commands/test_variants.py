@@ -168,6 +168,14 @@ def test_a_signal_stops_the_child_run_which_is_waited_for(tmp_path, number, stat
     assert parent.returncode == status
 
 
+def test_a_run_imports_nothing_that_lies_in_the_current_folder(tmp_path, monkeypatch):
+    for name in ("random.py", "muzero_jax.py"):
+        (tmp_path / name).write_text(f"open({str(tmp_path / 'mark')!r}, 'w').close()\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep)
+    assert child.wait(["--env", "none-such"]) == 2 and not (tmp_path / "mark").exists()
+
+
 def test_seeds_that_are_stopped_are_not_compared_and_say_how_to_continue(monkeypatch, tmp_path, capsys):
     def wait(words):
         tell(tmp_path / "seed0")

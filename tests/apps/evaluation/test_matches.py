@@ -201,5 +201,5 @@ def test_an_arena_seats_a_rival_with_its_own_weights_and_pools_several_matches(m
     seated = [call.args[:2] for call in match.play.call_args_list]
     assert seated == [("new", "new"), ("new", "old"), *[("newer", "newer")] * 3]
     assert [together[name] for name in ("games", "wins", "draws", "losses")] == [12, 4, 4, 4]
-    opponents = [call.args[2].name for call in made.call_args_list]
-    assert opponents == ["random", "agent (2 simulations)"], "each is compiled once"
+    compiled = [(call.args[2].name, call.kwargs["num_games"]) for call in made.call_args_list]
+    assert compiled == [("random", 4), ("agent (2 simulations)", 4)], "each is compiled once"
