@@ -72,7 +72,7 @@ LINES = {
     "networks": 1226,
     "ops": 1026,
     "own": 319,
-    "presets": 452,
+    "presets": 454,
     "run": 2356,
     "search": 1222,
     "storage": 1514,

@@ -38,6 +38,10 @@ class Ours(Environment):
     def __init__(self, name: str):
         self._game = make_environment(name)
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Ours":
+        """Itself: rejax copies its settings, and octax's games hold what cannot be copied."""
+        return self
+
     @property
     def default_params(self) -> EnvParams:
         """Nothing but how long an evaluated episode may last."""
