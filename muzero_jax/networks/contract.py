@@ -47,7 +47,7 @@ def _require_all(model: Model, environment: Environment, abilities: Abilities, n
     if abilities.dynamics:
         child = traced("recurrent_inference", model.recurrent_inference, params, root.embedding, action)
         _require_output("recurrent_inference", child, num_actions, num_rows)
-        _require_alike(root, child)
+        require_alike(root, child)
         wanted = {
             "legal_logits": abilities.legality * num_actions,  # --model learned_legality
             "discount_logits": abilities.discount * 3,  # -gamma, 0 and +gamma, where turns do not always alternate
@@ -97,7 +97,7 @@ def _require_output(name: str, output: Any, num_actions: int, num_rows: int) -> 
         require(f"{name}'s {field}", getattr(output, field), f"float32[{num_rows}, {size}]")
 
 
-def _require_alike(root: NetworkOutput, child: NetworkOutput) -> None:
+def require_alike(root: NetworkOutput, child: NetworkOutput) -> None:
     """Outputs of both inferences must have the same shapes, because searches and losses store them together."""
     seen, imagined = (
         {"embedding": output.embedding, "value_logits": output.value_logits}

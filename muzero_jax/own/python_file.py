@@ -41,13 +41,12 @@ def load_function(path: str | Path, name: str) -> Callable[..., Any]:
 
 def read(path: Path) -> bytes:
     """The text of a Python file; Fault if it is not one or cannot be read."""
+    if not is_path(str(path)):
+        raise Fault(f"{path} is no Python file (.py); name one")
     try:
-        if is_path(str(path)):
-            return path.read_bytes()
-        reason = "it is no Python file (.py)"
+        return path.read_bytes()
     except OSError as error:
-        reason = error.strerror
-    raise Fault(f"cannot read {path} ({reason}); name a Python file of yours, or leave it out")
+        raise Fault(f"cannot read {path} ({error.strerror}); put your Python file there, or name another") from error
 
 
 def read_options(texts: Sequence[str]) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class Checkpointer:
     """
 
     def __init__(self, directory: str | Path, *, keep: int = 3):
-        self.directory, self.keep = Path(directory).absolute(), keep
+        self.directory, self.keep = Path(directory).resolve(), keep
         self._saving: Any = None
 
     def __enter__(self) -> "Checkpointer":
@@ -106,7 +106,7 @@ def save_params(directory: str | Path, step: int, params: Params) -> None:
 
     Returns when they are on the disk; raises `ValueError` if the disk is full.
     """
-    folder = Path(directory).absolute() / str(step)
+    folder = Path(directory).resolve() / str(step)
     saving = folder.with_name(f"{step}.saving")
     with _writing(folder.parent):
         shutil.rmtree(saving, ignore_errors=True)
@@ -155,7 +155,7 @@ def _parts(state: TrainState) -> dict[str, Any]:
 
 def _find(directory: str | Path, step: int | None = None) -> Path:
     """The folder of the newest checkpoint, or of `step`; ValueError if there is none."""
-    directory = Path(directory).absolute()
+    directory = Path(directory).resolve()
     steps = [each for each in checkpoint_steps(directory) if step in (None, each)]
     if not steps:
         name = "checkpoint" if step is None else f"checkpoint {step}"

@@ -166,7 +166,7 @@ def test_a_run_keeps_its_algorithm_resumes_with_it_and_plays_with_its_search_and
     np.testing.assert_allclose(found.policy, found.prior, atol=1e-6)
     assert found.value == pytest.approx(found.prior_value, abs=1e-6) and found.lines == ()
     assert np.abs(agent.agent.params["head"]).max() > 0
-    assert "moves_left" in agent.agent.model.initial_inference(agent.agent.params, state.observation[None]).extras
+    assert agent.network(state.observation[None]).extras["moves_left"].shape == (1,)
     agent = agent.agent
     ask = [agent.search(8, true_rules=rules)(agent.params, jax.random.key(0), roots) for rules in (False, True)]
     jax.tree.map(np.testing.assert_array_equal, *ask)

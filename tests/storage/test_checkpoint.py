@@ -69,6 +69,17 @@ def test_versions_hold_only_params_and_are_read_by_step(state, tmp_path):
         restore_params(tmp_path, abstract(params), step=9)
 
 
+def test_a_path_may_lead_through_its_parent(state, tmp_path):
+    (tmp_path / "here").mkdir()
+    folder, params = tmp_path / "here" / ".." / "there", state.learner.params
+    with Checkpointer(folder) as checkpoints:
+        checkpoints.save(1, state)
+    save_params(folder / "versions", 2, params)
+    assert_same(restore_latest(folder, abstract(state))[1], state)
+    assert_same(restore_params(folder, abstract(params))[1], params)
+    assert_same(restore_params(folder / "versions", abstract(params))[1], params)
+
+
 def test_the_newest_saves_are_kept_although_saves_overlap(tmp_path, state):
     with Checkpointer(tmp_path / "new", keep=2) as checkpoints:
         assert list(tmp_path.iterdir()) == []  # opening makes nothing

@@ -44,7 +44,7 @@ def test_a_file_is_read_again_each_time_and_its_name_hides_no_module(written):
 @pytest.mark.parametrize(
     "text, sentence",
     [
-        (None, r"^cannot read FILE \(No such file or directory\)"),
+        (None, r"^cannot read FILE \(No such file or directory\); put your Python file there"),
         ("x = 1\ndef f(:\n", r"^importing FILE raised SyntaxError: invalid syntax \(FILE:2\)"),
         ("raise SystemExit('bye')\n", r"^importing FILE raised SystemExit: bye \(FILE:1\)"),
         ("import json\ndef g():\n    json.loads('[')\ndef f():\n    g()\n", r"^f of FILE raised JSON.* \(FILE:3\)"),

@@ -17,11 +17,12 @@ from muzero_jax.algorithm import Algorithm
 from muzero_jax.apps.check.model import QUICKLY, disturbed
 from muzero_jax.learning import unroll
 from muzero_jax.learning.targets import alive_frames
+from muzero_jax.networks import contract
 from muzero_jax.ops.devices import make_mesh, shard_map
 from muzero_jax.own.faults import Fault, guarded, require, traced
 from muzero_jax.run import program
 from muzero_jax.training import train_iteration
-from muzero_jax.types import SearchOutput, TrainState, Transition
+from muzero_jax.types import Environment, Model, NetworkOutput, SearchOutput, TrainState, Transition
 
 NUM_ROWS = 8
 CLOSE = 1e-4
@@ -75,9 +76,23 @@ def _watched(algorithm: Algorithm) -> Algorithm:
     losses = [stage(f"the loss {term.name}", term.loss, _of_loss) for term in algorithm.terms]
     return algorithm._replace(
         **{name: stage(name, function, looks.get(name, _of_anything)) for name, function in stages.items()},
+        model=_alike(algorithm.model, algorithm.environment),
         make_search=make_search,
         terms=tuple(term._replace(loss=loss) for term, loss in zip(algorithm.terms, losses, strict=True)),
     )
+
+
+def _alike(model: Model, environment: Environment) -> Model:
+    """The model, whose dynamics raise a Fault if their outputs have other names or shapes than those of a root."""
+    seen = contract.observation_of(environment)
+
+    def recurrent_inference(params: Any, embedding: Array, action: Array) -> NetworkOutput:
+        output = model.recurrent_inference(params, embedding, action)
+        observation = jax.ShapeDtypeStruct((len(action), *seen.shape), seen.dtype)
+        contract.require_alike(jax.eval_shape(model.initial_inference, params, observation), output)
+        return output
+
+    return model._replace(recurrent_inference=recurrent_inference)
 
 
 def _of_anything(*_: Any) -> Looked:
@@ -108,6 +123,9 @@ def _of_targets(found: Any, window: Transition, progress: Array) -> Looked:
         "reward": (found.reward, f"float32[{windows}, {depths - 1}]"),
         "policy": (found.policy, f"float32[{windows}, {depths}, {actions}]"),
         "policy_mask": (found.policy_mask, f"float32[{windows}, {depths}]"),
+    } | {
+        f"extras[{name!r}]": (target, f"{target.dtype}{[windows, *target.shape[1:]]}")
+        for name, target in found.extras.items()
     }
 
 

@@ -28,7 +28,8 @@ def expectimax_player(environment: Environment, depth: int, name: str | None = N
     """
     chance, worth = environment.chance, game_of(environment).worth
     if chance is None or worth is None:
-        raise ValueError(f"{environment.name} has no expectimax player; 2048 and backgammon have one")
+        needs = "which needs known chance outcomes and a Game with a `worth`"
+        raise ValueError(f"{environment.name} has no expectimax player, {needs}; 2048 and backgammon have both")
     if not 1 <= depth <= DEEPEST:
         raise ValueError(f"expectimax looks 1 or {DEEPEST} moves ahead, not {depth}")
     values = partial(action_values, chance, worth, depth)

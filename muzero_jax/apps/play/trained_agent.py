@@ -66,6 +66,7 @@ class Judgement(NamedTuple):
     policy: Float[Array, "N A"]  # over all actions, illegal ones included
     value: Float[Array, " N"]  # for the player to move
     embedding: Array  # [N, ...]
+    extras: dict[str, Array]  # further heads by name, your own too, [N, ...] each
 
 
 class TrainedAgent:
@@ -94,7 +95,8 @@ class TrainedAgent:
 
         def judge(params: Params, observations: Array) -> Judgement:
             output = agent.model.initial_inference(params, observations)
-            return Judgement(policy(output), agent.model.to_scalar(output.value_logits), output.embedding)
+            value = agent.model.to_scalar(output.value_logits)
+            return Judgement(policy(output), value, output.embedding, output.extras)
 
         self._compiled = functools.cache(lambda budget: jax.jit(agent.search(budget)))
         self._network = jax.jit(judge)

@@ -71,6 +71,12 @@ def check(**changes):
 
 
 ZEROS = Term("mine", lambda outputs, batch: jnp.zeros(8), 1.0)
+USUAL = tiny_run.algorithm()
+
+
+def with_head(*inputs):
+    output = USUAL.model.initial_inference(*inputs)
+    return output._replace(extras={"mine": output.policy_logits})
 
 
 def without_count(learner, batch, progress, **bound):
@@ -83,6 +89,14 @@ def without_count(learner, batch, progress, **bound):
         ({"terms": None}, "reading the terms raised TypeError"),
         ({"terms": (ZEROS, ZEROS)}, "terms holds two losses called mine"),
         ({"make_targets": lambda window, progress: window}, "make_targets raised AttributeError"),
+        (
+            {"make_targets": lambda *window: USUAL.make_targets(*window)._replace(extras={"mine": jnp.zeros(3)})},
+            "make_targets: extras['mine'] must be float32[",
+        ),
+        (
+            {"model": USUAL.model._replace(initial_inference=with_head)},
+            "recurrent_inference's extras['mine'], as initial_inference's, must be float32[",
+        ),
         ({"terms": (Term("mine", lambda outputs, batch: jnp.zeros(()), 1.0),)}, "the loss mine: one number a window"),
         ({"update": without_count}, "update changes the shapes or the structure"),
         (
