@@ -221,8 +221,8 @@ class GtpSession(Session):
                 self.position, self.thinker, self.moves = self.resize(columns)
             except ValueError as error:
                 raise ValueError("unacceptable size") from error
-            if self.seconds:
-                self.thinker.prepare(self.position, self.seconds)
+            if (seconds := self._seconds(BLACK)) is not None:
+                self.thinker.prepare(self.position, seconds)
         self._clear_board([])
 
     def _clear_board(self, _: list[str]) -> None:
@@ -352,8 +352,13 @@ class GtpSession(Session):
         return " ".join(f"{word} {share:.2f}" for word, share in words if word != SWAP)
 
     def _analysis(self, colour: int | None = None) -> Analysis:
-        allotted = self.clock.allot(self.position.colour_to_move if colour is None else colour)
-        return self.thinker.analyse(self.position, colour, seconds=self.seconds if allotted is None else allotted)
+        seconds = self._seconds(self.position.colour_to_move if colour is None else colour)
+        return self.thinker.analyse(self.position, colour, seconds=seconds)
+
+    def _seconds(self, colour: int) -> float | None:
+        """Seconds for the next move of `colour`; None searches the agent's usual budget."""
+        allotted = self.clock.allot(colour)
+        return self.seconds if allotted is None else allotted
 
     def _view(self, colour: int):
         """The state for reading and writing moves of `colour`; the present one if that colour cannot move."""

@@ -1,9 +1,10 @@
 """Asks a trained agent about positions: by a search with a given budget, or with as much as a given time allows.
 
 XLA compiles one program per budget. A time therefore chooses among powers of two, by the measured times of their
-searches. Compiling takes seconds and is kept off the clock: if the best budget for a time is not compiled, a smaller
-one that is compiled is used, and `catch_up` compiles the better one between moves. Search has no noise, so it is
-deterministic; a temperature samples from the search policy with a seeded generator on the host.
+searches. Compiling takes seconds and is kept off the clock: if the best budget for a time is not compiled, the next
+smaller one that is compiled is used, and `catch_up` compiles the better one between moves. If only larger ones are
+compiled, the smallest of them is used. Search has no noise, so it is deterministic; a temperature samples from the
+search policy with a seeded generator on the host.
 """
 
 import time
@@ -160,9 +161,11 @@ class Thinker:
         wanted = self._affordable(seconds)
         if self._is_ready(wanted):
             return wanted
-        smaller = [budget for budget in self._took if budget < wanted and self._is_ready(budget)]
+        ready = [budget for budget in self._took if self._is_ready(budget)]
+        smaller = [budget for budget in ready if budget < wanted]
         self._behind = wanted if smaller else None
-        return max(smaller) if smaller else wanted
+        # A few more simulations take less time than compiling.
+        return max(smaller, default=min(ready, default=wanted))
 
     def _is_ready(self, budget: int) -> bool:
         """Whether a search is compiled and its time is known."""

@@ -153,6 +153,19 @@ def test_a_clock_shares_main_time_out_and_then_gives_each_stone_its_share_of_a_p
     assert clock.allot(1) == pytest.approx(10.0 - protocol.MARGIN)
 
 
+def test_with_little_time_left_a_move_waits_for_no_compilation():
+    engine = session("hex", thinker=fake_thinker(most_simulations=32))
+    talk(engine, "time_settings 600 0 0\ntime_left b 0 0")
+    assert talk(engine, "muzero-value")[0].startswith("search +0.160 (16 simulations)")  # the smallest that is compiled
+
+
+def test_another_board_is_prepared_for_a_clock_that_was_set_before():
+    resized = opening("tic_tac_toe"), fake_thinker(most_simulations=32), notation("tic_tac_toe")
+    engine = session("hex", thinker=fake_thinker(most_simulations=32), resize=lambda size: resized)
+    talk(engine, "time_settings 600 0 0\nboardsize 3")
+    assert talk(engine, "muzero-value")[0].startswith("search +0.320 (32 simulations)")
+
+
 def test_sgf_files_of_hex_and_go_are_loaded_up_to_a_move(tmp_path):
     hex_file, go_file = tmp_path / "hex.sgf", tmp_path / "go.sgf"
     hex_file.write_text("(;FF[4]GM[11]SZ[4]C[a \\] b]\n;B[b1];W[swap-pieces](;B[d4];W[c3])(;B[a1]))")
