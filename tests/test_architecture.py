@@ -59,7 +59,7 @@ LINES = {
     "apps.__init__": 1,
     "apps.check": 624,
     "apps.commands": 1657,
-    "apps.engines": 1094,
+    "apps.engines": 1102,
     "apps.evaluation": 3348,
     "apps.notebook": 57,
     "apps.play": 3137,

@@ -139,6 +139,7 @@ class Clock:
 
     def __init__(self):
         self._byo_yomi = (0.0, 0)
+        self._start: tuple[float, int] | None = None
         self._left: list[tuple[float, int] | None] = [None, None]  # seconds and stones (0: main time), by colour
 
     def settings(self, main_time: float, byo_yomi_time: float, byo_yomi_stones: int) -> None:
@@ -146,7 +147,12 @@ class Clock:
         is_limited = (main_time > 0 or byo_yomi_time > 0) and (byo_yomi_stones > 0 or not byo_yomi_time > 0)
         self._byo_yomi = (byo_yomi_time, byo_yomi_stones) if is_limited else (0.0, 0)
         start = (main_time, 0) if main_time > 0 else self._byo_yomi
-        self._left = [start, start] if is_limited else [None, None]
+        self._start = start if is_limited else None
+        self.restart()
+
+    def restart(self) -> None:
+        """Both clocks as at the beginning of a game."""
+        self._left = [self._start, self._start]
 
     def left(self, colour: int, seconds: float, stones: int) -> None:
         """GTP's `time_left`: seconds of main time if there are no stones, else for that many stones."""
@@ -221,12 +227,14 @@ class GtpSession(Session):
                 self.position, self.thinker, self.moves = self.resize(columns)
             except ValueError as error:
                 raise ValueError("unacceptable size") from error
+            self.clock.restart()
             if (seconds := self._seconds(BLACK)) is not None:
                 self.thinker.prepare(self.position, seconds)
         self._clear_board([])
 
     def _clear_board(self, _: list[str]) -> None:
         self.position = self.position.new()
+        self.clock.restart()
 
     def _komi(self, words: list[str]) -> None:
         if not words or not re.fullmatch(r"[+-]?[0-9]{0,5}\.?[0-9]{1,9}", words[0]):

@@ -153,6 +153,19 @@ def test_a_clock_shares_main_time_out_and_then_gives_each_stone_its_share_of_a_p
     assert clock.allot(1) == pytest.approx(10.0 - protocol.MARGIN)
 
 
+def test_a_new_game_restarts_both_clocks():
+    engine = session("hex", thinker=fake_thinker(most_simulations=32))
+    talk(engine, "time_settings 600 0 0")
+    for new_game in ("clear_board", "boardsize 4"):
+        begun = engine.clock.allot(0)
+        engine.clock.spend(0, 300.0)
+        assert engine.clock.allot(0) < begun / 1.9
+        talk(engine, new_game)
+        assert engine.clock.allot(0) == begun
+    talk(engine, "time_settings 0 1 0\nclear_board")
+    assert engine.clock.allot(0) is None
+
+
 def test_with_little_time_left_a_move_waits_for_no_compilation():
     engine = session("hex", thinker=fake_thinker(most_simulations=32))
     talk(engine, "time_settings 600 0 0\ntime_left b 0 0")
