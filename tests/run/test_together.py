@@ -3,6 +3,7 @@
 import json
 import signal
 from dataclasses import replace
+from unittest.mock import Mock
 
 import chex
 import jax
@@ -12,6 +13,7 @@ import pytest
 
 from muzero_jax import algorithm as algorithms
 from muzero_jax.agent import load_agent
+from muzero_jax.apps.evaluation import progress
 from muzero_jax.apps.study import population, together
 from muzero_jax.ops import devices
 from muzero_jax.run import metrics, program
@@ -135,10 +137,12 @@ def saved(tmp_path, compiled):
     return tiny_run.restore_latest(tmp_path / "seed0" / "together" / "checkpoints", compiled.abstract)
 
 
-def test_each_member_has_a_folder_with_metrics_and_summary_and_all_share_one_checkpoint(
-    session, tmp_path, compiled, unbroken
+def test_each_member_has_a_folder_with_metrics_and_summary_and_all_share_one_checkpoint_and_one_set_of_matches(
+    session, tmp_path, compiled, unbroken, monkeypatch
 ):
+    monkeypatch.setattr(progress, "Arena", made := Mock(wraps=progress.Arena))
     results = session(max_iterations=8)
+    made.assert_called_once()
     for seed, result in enumerate(results):
         run_dir = tmp_path / f"seed{seed}"
         assert json.loads((run_dir / "summary.json").read_text()) == result.summary and result.summary["finished"]

@@ -69,6 +69,10 @@ class Ladder:
         return dict(zip(map(str, self.iterations), found, strict=True))
 
 
+Programs = tuple[Arena, Mapping[str, openings.OpeningValues]]
+"""Compiled matches, and searches of solved openings by metric."""
+
+
 class Versions:
     """Plays a run's present version against opponents and earlier versions, whose weights are in `run_dir/versions`.
 
@@ -84,6 +88,7 @@ class Versions:
         judges: Mapping[str, openings.OpeningValues],
     ):
         self._config, self._arena, self._judges = config, arena, judges
+        self.programs: Programs = arena, judges
         self._directory = run_dir / VERSIONS
         self._abstract_params = abstract_params
         self.has_matches, self.ladder = arena.has_matches, Ladder(run_dir / "elo.json")
@@ -172,10 +177,28 @@ class Versions:
 
 
 def open_versions(
-    config: Config, algorithm: Algorithm, mesh: Mesh, run_dir: Path, abstract_params: Params, iteration: int
+    config: Config,
+    algorithm: Algorithm,
+    mesh: Mesh,
+    run_dir: Path,
+    abstract_params: Params,
+    iteration: int,
+    *,
+    like: Versions | None = None,
 ) -> Versions:
-    """The evaluator of a run, with its versions and their Elo up to this iteration (`run.run.MakeEvaluator`)."""
+    """The evaluator of a run, with its versions and their Elo up to this iteration (`run.run.MakeEvaluator`).
+
+    It shares the compiled matches of `like`, whose agent must search in the same way.
+    """
     placed = devices.placed_shapes(abstract_params, NamedSharding(mesh, PartitionSpec()))
+    arena, judges = like.programs if like else _programs(config, algorithm, mesh)
+    versions = Versions(config, arena, run_dir, placed, judges)
+    versions.ladder.load(iteration)
+    return versions
+
+
+def _programs(config: Config, algorithm: Algorithm, mesh: Mesh) -> Programs:
+    """The agent's matches, and the searches of its boards' openings."""
     agent = make_agent(config, algorithm)
     boards = {metrics.OPENINGS: agent} | {
         f"{metrics.OPENINGS}_{sizes.name(size)}": make_agent(sizes.of_board(config, size))
@@ -183,10 +206,7 @@ def open_versions(
         if size != config.board_size
     }
     searched = {metric: openings.solved_openings(each, mesh.devices.flat[0]) for metric, each in boards.items()}
-    judges = {metric: judge for metric, judge in searched.items() if judge is not None}
-    versions = Versions(config, Arena(agent, mesh), run_dir, placed, judges)
-    versions.ladder.load(iteration)
-    return versions
+    return Arena(agent, mesh), {metric: judge for metric, judge in searched.items() if judge is not None}
 
 
 def scores(matches: dict[str, Summary], judged: dict[str, Any]) -> dict[str, float]:

@@ -7,12 +7,13 @@ that `vmap` batches. An agent whose loss is no longer finite does not disturb th
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from typing import Any
 
 import numpy as np
 from jax.sharding import Mesh
 
 from muzero_jax import algorithm as algorithms
-from muzero_jax.apps.evaluation.progress import open_versions
+from muzero_jax.apps.evaluation.progress import Versions, open_versions
 from muzero_jax.apps.study import comparison, population
 from muzero_jax.run import program as programs
 from muzero_jax.run import runner
@@ -66,11 +67,17 @@ def train(
         del is_new  # `check` allows no sources
         return compile_together([agent.config for agent in agents], mesh, session, say)
 
+    opened: list[Versions] = []
+
+    def open_alike(*arguments: Any) -> Versions:
+        opened.append(open_versions(*arguments, like=opened[0] if opened else None))
+        return opened[-1]
+
     with ExitStack() as locks:
         for agent in agents[1:]:
             folder = run_directory.opened(agent.folder, resume=session.resume, overwrite=session.overwrite)
             locks.enter_context(folder)
-        return runner.train(agents, compile_run, session, shared, mesh, say, None, open_versions)
+        return runner.train(agents, compile_run, session, shared, mesh, say, None, open_alike)
 
 
 def compile_together(configs_: Sequence[Config], mesh: Mesh, session: Session, say: Callable[[str], None]) -> Compiled:
