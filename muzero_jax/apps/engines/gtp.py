@@ -220,17 +220,17 @@ class GtpSession(Session):
         if len(words) not in (1, 2) or not all(re.fullmatch("-?[0-9]{1,8}", word) for word in words):
             raise ValueError("boardsize not an integer")
         columns, rows = int(words[0]), int(words[-1])
-        if [columns, rows][: len(words)] != [len(self.moves.columns), len(self.moves.rows)][: len(words)]:
+        is_other = [columns, rows][: len(words)] != [len(self.moves.columns), len(self.moves.rows)][: len(words)]
+        if is_other:
             try:
                 if self.resize is None or columns != rows:
                     raise ValueError("the agent plays no such board")
                 self.position, self.thinker, self.moves = self.resize(columns)
             except ValueError as error:
                 raise ValueError("unacceptable size") from error
-            self.clock.restart()
-            if (seconds := self._seconds(BLACK)) is not None:
-                self.thinker.prepare(self.position, seconds)
         self._clear_board([])
+        if is_other and (seconds := self._seconds(BLACK)) is not None:
+            self.thinker.prepare(self.position, seconds)
 
     def _clear_board(self, _: list[str]) -> None:
         self.position = self.position.new()
