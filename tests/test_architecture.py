@@ -60,7 +60,7 @@ LINES = {
     "apps.check": 624,
     "apps.commands": 1657,
     "apps.engines": 1102,
-    "apps.evaluation": 3368,
+    "apps.evaluation": 3363,
     "apps.notebook": 57,
     "apps.play": 3137,
     "apps.sources": 477,

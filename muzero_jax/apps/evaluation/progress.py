@@ -69,10 +69,6 @@ class Ladder:
         return dict(zip(map(str, self.iterations), found, strict=True))
 
 
-Programs = tuple[Arena, Mapping[str, openings.OpeningValues]]
-"""Compiled matches, and searches of solved openings by metric."""
-
-
 class Versions:
     """Plays a run's present version against opponents and earlier versions, whose weights are in `run_dir/versions`.
 
@@ -87,8 +83,7 @@ class Versions:
         abstract_params: Params,
         judges: Mapping[str, openings.OpeningValues],
     ):
-        self._config, self._arena, self._judges = config, arena, judges
-        self.programs: Programs = arena, judges
+        self._config, self.arena, self.judges = config, arena, judges
         self._directory = run_dir / VERSIONS
         self._abstract_params = abstract_params
         self.has_matches, self.ladder = arena.has_matches, Ladder(run_dir / "elo.json")
@@ -101,8 +96,8 @@ class Versions:
         games = [(spec, e.final_games // self._final_matches) for spec in _specs(e.mcts_simulations)]
         if e.while_training:
             games = [*((spec, e.games) for spec in _specs(self._quick)), ("self", e.games // 2), *games]
-        compiled = [partial(self._arena.compile, spec, params, num_games=count) for spec, count in dict.fromkeys(games)]
-        return [*(partial(judge.compile, params) for judge in self._judges.values()), *compiled]
+        compiled = [partial(self.arena.compile, spec, params, num_games=count) for spec, count in dict.fromkeys(games)]
+        return [*(partial(judge.compile, params) for judge in self.judges.values()), *compiled]
 
     def begin(self, params: Params) -> dict[str, float]:
         """Saves the untrained version, which has Elo 0; it plays against no fixed opponent."""
@@ -147,7 +142,7 @@ class Versions:
 
     def _judge_openings(self, params: Params) -> dict[str, Any]:
         """`openings.judge` of the search's opening values, by metric."""
-        return {metric: openings.judge(judge.values(params)) for metric, judge in self._judges.items()}
+        return {metric: openings.judge(judge.values(params)) for metric, judge in self.judges.items()}
 
     @property
     def _quick(self) -> list[int]:
@@ -163,14 +158,14 @@ class Versions:
         self, mcts_simulations: Sequence[int], params: Params, key: Array, num_games: int, num_matches: int = 1
     ) -> dict[str, Summary]:
         return {
-            spec: self._arena.play(spec, params, key, num_games=num_games, num_matches=num_matches)
+            spec: self.arena.play(spec, params, key, num_games=num_games, num_matches=num_matches)
             for spec in _specs(mcts_simulations)
         }
 
     def _meet(self, rival: int, params: Params, iteration: int) -> Summary:
         _, rival_params = restore_params(self._directory, self._abstract_params, step=rival)
         num_games = self._config.evaluation.games // 2
-        return self._arena.play("self", params, self._key(iteration), num_games=num_games, rival=rival_params)
+        return self.arena.play("self", params, self._key(iteration), num_games=num_games, rival=rival_params)
 
     def _key(self, iteration: int) -> Array:
         return jax.random.fold_in(jax.random.fold_in(jax.random.key(self._config.seed), _EVALUATION), iteration)
@@ -191,13 +186,13 @@ def open_versions(
     It shares the compiled matches of `like`, whose agent must search in the same way.
     """
     placed = devices.placed_shapes(abstract_params, NamedSharding(mesh, PartitionSpec()))
-    arena, judges = like.programs if like else _programs(config, algorithm, mesh)
+    arena, judges = (like.arena, like.judges) if like else _programs(config, algorithm, mesh)
     versions = Versions(config, arena, run_dir, placed, judges)
     versions.ladder.load(iteration)
     return versions
 
 
-def _programs(config: Config, algorithm: Algorithm, mesh: Mesh) -> Programs:
+def _programs(config: Config, algorithm: Algorithm, mesh: Mesh) -> tuple[Arena, Mapping[str, openings.OpeningValues]]:
     """The agent's matches, and the searches of its boards' openings."""
     agent = make_agent(config, algorithm)
     boards = {metrics.OPENINGS: agent} | {

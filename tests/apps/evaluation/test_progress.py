@@ -69,7 +69,7 @@ def versions(tmp_path):
 def test_exactly_the_matches_of_evaluations_are_compiled_beforehand(versions, final_games, size):
     """Rollout MCTS with 1,000 simulations plays at the end only; final matches share programs if they can."""
     ours = versions(interval_minutes=1.0, games=8, final_games=final_games, mcts_simulations=(2, 1000))
-    compiled, played = ours._arena.compile.call_args_list, ours._arena.play.call_args_list
+    compiled, played = ours.arena.compile.call_args_list, ours.arena.play.call_args_list
 
     def matches(calls):
         return {(call.args[0], call.kwargs["num_games"]) for call in calls}
@@ -87,7 +87,7 @@ def test_exactly_the_matches_of_evaluations_are_compiled_beforehand(versions, fi
 def test_opening_value_accuracy_is_recorded_and_counts_as_no_opponents_score(versions):
     """As if every first move of Hex 3x3 won, which is right for 5 of 9."""
     ours = versions()
-    ours._judges = {metrics.OPENINGS: SimpleNamespace(values=lambda params: np.ones((3, 3)))}
+    ours.judges = {metrics.OPENINGS: SimpleNamespace(values=lambda params: np.ones((3, 3)))}
     record = ours.measure(PARAMS, 2)
     assert record[metrics.OPENINGS] == 5 / 9 and metrics.scores(record) == {"random": 0.5}
     summary, final = ours.conclude(PARAMS, 3)
