@@ -143,6 +143,8 @@ def _of_view(environment: Environment, state: EnvState) -> Iterator[str]:
         yield "view.squares must return rows of texts, all of one length, such as [['.', 'X'], ['O', '.']]"
     elif view.page and board and (shape := (len(squares), *lengths)) != board.shape:
         yield f"view.squares draws a board of {shape}, but that of the observation is {board.shape}; leave page out"
+    if not isinstance(view.caption(state), str):
+        yield f"view.caption returns {view.caption(state)!r}, but must return a text"
     notation = make_notation(environment)
     for action in np.flatnonzero(np.asarray(environment.legal(state))).tolist():
         text = notation.write(state, action)

@@ -213,6 +213,7 @@ def twins(shape, num_actions):
         ({}, None),
         ({"view": View(drop.squares, page="checkers")}, "view.page"),
         ({"view": View(lambda state: 1 / 0)}, "view or notation raised ZeroDivisionError"),
+        ({"view": View(drop.squares, caption=lambda state: 4)}, "view.caption returns 4"),
         ({"notation": twins}, "the notation writes action 0 as 'left' and reads that as action 1"),
     ],
 )
