@@ -68,6 +68,9 @@ def _environment_from(made: Any, name: str, board_size: int | None, gamma: float
         return _checked(made, name)._replace(game=made.game or Game(made.name, _title(made.name)))
     game = made if isinstance(made, Game) else _plain_game(made, name)
     rules = make_rules(game, board_size)
+    lacking = [part for part in chance.ListedRules.__annotations__ if not hasattr(rules, part)]
+    if lacking and hasattr(rules, "num_outcomes") and not hasattr(rules, "step"):
+        raise Fault(f"the game of {name} has num_outcomes, but no {lacking[0]}, which listed chance needs")
     if missing := states.missing_fields(jax.eval_shape(rules.init, jax.random.key(0))):
         raise Fault(
             f"the state that init of {name} makes has no {missing[0]}; give it pgx's fields {', '.join(states.FIELDS)}"
@@ -81,7 +84,7 @@ def _environment_from(made: Any, name: str, board_size: int | None, gamma: float
 
 def _plain_game(rules: Any, name: str) -> Game:
     """A game from rules without a `Game`."""
-    if not (isinstance(rules, chance.ListedRules) or hasattr(rules, "init") and hasattr(rules, "step")):
+    if not (hasattr(rules, "init") and (hasattr(rules, "step") or hasattr(rules, "num_outcomes"))):
         what = "None" if rules is None else f"an object of type {type(rules).__name__}"
         raise Fault(
             f"make() of {name} returns {what}; let it return an Environment, a Game, or an object with init(key) and "
