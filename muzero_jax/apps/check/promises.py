@@ -54,7 +54,8 @@ def symmetries(environment: Environment) -> list[str]:
     def init(key: Array) -> EnvState:
         return jax.tree.map(lambda x: jnp.stack([x] * len(table)), environment.init(key))
 
-    same = watch(init, partial(_turned, environment), num_games=NUM_GAMES, max_moves=NUM_MOVES)
+    same, earns = watch(init, partial(_turned, environment), num_games=NUM_GAMES, max_moves=NUM_MOVES)
+    same[1:] &= earns[:-1]  # a move belongs to the position after it
     wrong = {index: np.argmin(each.all(axis=1)) for index, each in enumerate(np.moveaxis(same, -1, 0))}
     return [
         f"symmetry {index} does not commute with moves: after {move} moves the turned game is another one; correct its "
@@ -64,8 +65,8 @@ def symmetries(environment: Environment) -> list[str]:
     ]
 
 
-def _turned(environment: Environment, states: EnvState, over: Array, key: Array) -> tuple[EnvState, Array, Array]:
-    """One random move under all S symmetries at once; whether each position and step equals the turned one: [S]."""
+def _turned(environment: Environment, states: EnvState, over: Array, key: Array) -> tuple[EnvState, Array, Any]:
+    """One random move under all S symmetries at once; whether each position, and step, is the turned one: [S]."""
     assert environment.board is not None
     tables = environment.board.symmetries
     observation, legal = jax.vmap(environment.observe)(states), jax.vmap(environment.legal)(states)
@@ -75,8 +76,8 @@ def _turned(environment: Environment, states: EnvState, over: Array, key: Array)
     seen = jax.vmap(partial(transform_observation, tables), (0, None))(indices, observation[0])
     allowed = jax.vmap(partial(transform_policy, tables), (0, None))(indices, legal[0])
     same = jax.vmap(equal)((observation, legal), (seen, allowed))
-    same &= (step.reward == step.reward[0]) & (step.discount == step.discount[0])
-    return step.state, step.is_last[0], same | over
+    earns = (step.reward == step.reward[0]) & (step.discount == step.discount[0])
+    return step.state, step.is_last[0], (same | over, earns | over)
 
 
 def chance(environment: Environment) -> list[str]:

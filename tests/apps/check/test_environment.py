@@ -200,6 +200,19 @@ def test_symmetries_that_do_not_commute_with_moves_are_named():
     assert [re.match("symmetry . does not commute", each)[0].split()[1] for each in found] == ["1", "3"]
 
 
+def test_symmetries_under_which_already_the_first_move_earns_something_else_are_named():
+    """A stone in the first corner earns 1; only the identity and one mirror keep that corner."""
+    environment = make_environment("tic_tac_toe")
+
+    def move(state, action, key=None):
+        step = environment.move(state, action)
+        return step._replace(reward=jnp.where(action == 0, 1.0, step.reward))
+
+    moves_corner = np.flatnonzero(environment.board.symmetries.action_permutation[:, 0])
+    found = promises.symmetries(environment._replace(move=move))
+    assert [int(each.split()[1]) for each in found] == moves_corner.tolist() and len(found) == 6
+
+
 # --- what a person at the board would stumble over --------------------------------------------------------------------
 
 
