@@ -124,12 +124,14 @@ class Residual(nn.Module):
 class Heads(nn.Module):
     """Linear read-outs of one trunk, zero at the start, computed as one matrix product and split.
 
-    A 1x1 convolution first narrows a board to `planes` channels.
+    A 1x1 convolution first narrows a board to `planes` channels. Without a layer of `hidden` units after it an output
+    is a sum over cells, which knows nothing of how the contents of distant cells stand to each other.
     """
 
     sizes: Sizes
     outputs: tuple[int, ...]
     planes: int | None
+    hidden: int = 0
 
     @nn.compact
     def __call__(self, x):
@@ -138,6 +140,8 @@ class Heads(nn.Module):
         if self.planes is not None:
             x = BoardConvolution(self.planes, size=1, dtype=dtype)(x)
             x = self.sizes.activation(x.reshape(x.shape[0], -1))
+        if self.hidden:
+            x = self.sizes.activation(nn.LayerNorm(dtype=dtype)(nn.Dense(self.hidden, dtype=dtype)(x)))
         x = nn.Dense(sum(self.outputs), dtype=dtype, kernel_init=nn.initializers.zeros)(x)
         return tuple(part.astype(jnp.float32) for part in split(x, self.outputs))
 

@@ -91,7 +91,8 @@ class Picture(nn.Module):
 
 class PixelNetwork(MuZeroNetwork):
     """h, g and f for screens [H, W, C]; embeddings [N, h, w, width]. f is one convolution, because search and learning
-    call it as often as g.
+    call it as often as g, and a dense layer that sees the whole screen: where the ball is means nothing without the
+    paddle. A run of Brix returned 19.9 with it, and 13.2 without (docs/results/arcade).
     """
 
     def setup(self):
@@ -100,7 +101,7 @@ class PixelNetwork(MuZeroNetwork):
         self.prediction = Residual(s._replace(num_blocks=0), BoardConvolution)
         self.action_encoder = ActionBias(s)
         self.reward_head = Heads(s, move_outputs(s), 4)
-        self.prediction_heads = Heads(s, position_outputs(s), 8)
+        self.prediction_heads = Heads(s, position_outputs(s), 8, hidden=128)
         self.decoder = Picture(s)
         self.projector = Projector(s)
 

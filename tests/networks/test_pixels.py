@@ -47,6 +47,19 @@ def test_a_screen_of_minatar_is_embedded_in_25_cells_and_reconstructed_whole():
     assert jax.eval_shape(model.reconstruct, params, root.embedding).shape == seen.shape
 
 
+@pytest.mark.parametrize("hidden", [0, 16])
+def test_only_a_hidden_layer_tells_how_distant_cells_stand_to_each_other(hidden):
+    sizes = pixels.Sizes(3, 1, (32, 64, 4), 4, 1, jax.nn.relu, jnp.dtype("float32"))
+    heads = pixels.Heads(sizes, (2,), 8, hidden=hidden)
+    none = jnp.zeros((1, 4, 8, 4))
+    params = jax.tree.map(
+        lambda x: x + jax.random.normal(jax.random.key(x.size), x.shape), heads.init(jax.random.key(0), none)
+    )
+    ball, paddle = (none.at[0, row, column].set(jnp.arange(4.0)) for row, column in ((0, 0), (3, 7)))
+    neither, one, other, both = (heads.apply(params, cells)[0] for cells in (none, ball, paddle, ball + paddle))
+    assert np.allclose(both + neither, one + other, atol=1e-4) == (not hidden)
+
+
 def test_the_pixels_network_refuses_a_list_of_numbers():
     with pytest.raises(ValueError, match="kind pixels"):
         make_network("pixels", make_environment("backgammon"))
