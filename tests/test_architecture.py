@@ -72,7 +72,7 @@ LINES = {
     "networks": 1231,
     "ops": 1026,
     "own": 318,
-    "presets": 458,
+    "presets": 460,
     "run": 2356,
     "search": 1222,
     "storage": 1514,
