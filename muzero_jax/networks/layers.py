@@ -1,8 +1,8 @@
 """The networks' parts: residual trunks of dense layers or board convolutions, heads, encoded actions.
 
 Normalisation is LayerNorm, because BatchNorm's statistics would differ between the root's embedding and the K-th
-unrolled one. Parameters are always float32; the arithmetic is in `Sizes.dtype`. Head kernels start at zero, so the
-first searches see a uniform prior and value 0.
+unrolled one; only `Projector`, which search never calls, looks at the batch. Parameters are always float32; the
+arithmetic is in `Sizes.dtype`. Head kernels start at zero, so the first searches see a uniform prior and value 0.
 """
 
 from collections.abc import Callable
@@ -152,27 +152,32 @@ def split(x: Float[Array, "N D"], sizes: tuple[int, ...]) -> list[Array]:
 
 
 class Projector(nn.Module):
-    """EfficientZero's projector and predictor (Ye et al. 2021, section 4.1), with LayerNorm instead of BatchNorm.
+    """EfficientZero's projector and predictor (Ye et al. 2021, section 4.1), which only the consistency loss calls.
 
-    BatchNorm would make a position's projection depend on others in the batch, and need separate statistics at every
-    depth. Without it less prevents a collapse to one constant; the other losses work against that.
+    Here alone rows are standardised over the batch, as by BatchNorm. With LayerNorm instead, the projections of all
+    screens soon were one constant, which is consistent too (docs/results/2026-11-26-arcade.md).
     """
 
     sizes: Sizes
 
     def setup(self):
-        s = self.sizes
-        self.hidden, self.projection = (nn.Dense(s.width, dtype=s.dtype) for _ in range(2))
-        self.bottleneck, self.prediction = nn.Dense(s.width // 2, dtype=s.dtype), nn.Dense(s.width, dtype=s.dtype)
-        self.norms = [nn.LayerNorm(dtype=s.dtype) for _ in range(2)]
+        layer = partial(nn.Dense, dtype=self.sizes.dtype)
+        self.hidden, self.projection = layer(256), layer(256)
+        self.bottleneck, self.prediction = layer(64), layer(256)
 
     def project(self, embedding):
-        hidden = self.norms[0](self.hidden(embedding.reshape(embedding.shape[0], -1)))
-        return self.projection(self.sizes.activation(hidden)).astype(jnp.float32)
+        hidden = standardised(self.hidden(embedding.reshape(embedding.shape[0], -1)))
+        return standardised(self.projection(self.sizes.activation(hidden)))
 
     def predict(self, projection):
-        hidden = self.norms[1](self.bottleneck(projection.astype(self.sizes.dtype)))
+        hidden = standardised(self.bottleneck(projection))
         return self.prediction(self.sizes.activation(hidden)).astype(jnp.float32)
+
+
+def standardised(x: Float[Array, "N D"]) -> Float[Array, "N D"]:
+    """Each column with mean 0 and variance 1, in float32; a constant column becomes 0."""
+    x = x.astype(jnp.float32)
+    return (x - x.mean(axis=0)) * lax.rsqrt(x.var(axis=0) + 1e-5)
 
 
 class ActionPlanes(nn.Module):

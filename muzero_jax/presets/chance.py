@@ -104,7 +104,12 @@ def arcade(env: str) -> Config:
         # Two windows for each frame. AdamW at 1e-3 needed twice as many updates for the same play.
         # A reconstruction loss takes twice the time, and its pictures lack the ball, which is one pixel.
         optimiser=OptimiserConfig(
-            name="muon", batch_size=128, updates_per_iteration=8, learning_rate=0.01, schedule="cosine"
+            name="muon",
+            batch_size=128,
+            updates_per_iteration=8,
+            learning_rate=0.01,
+            schedule="cosine",
+            consistency_weight=2.0,
         ),
         # As in self-play, for MinAtar's reason: Brix has 19.9 with 8 simulations and 10.5 with 16, Pong 6.9 and 6.4.
         evaluation=EvaluationConfig(num_simulations=8),

@@ -239,7 +239,8 @@ class OptimiserConfig:
     """weight of the loss that pulls the encoder of chance towards the code that it chose; if large (0.25), the encoder
     may settle for one code before it tells two outcomes apart"""
     consistency_weight: Annotated[NotNegativeFloat, Fact(switch=True)] = 0.0
-    """weight of EfficientZero's consistency loss: unrolled embeddings must resemble those of real observations"""
+    """weight of EfficientZero's consistency loss: unrolled embeddings must resemble those of real observations. It
+    standardises over the windows whose gradient a device computes at once"""
     target_period: Annotated[PositiveInt | None, Fact(switch=True)] = None
     """number of updates after which the target network becomes a copy of the network; Reanalyze searches with it"""
     target_decay: Annotated[Annotated[float, Meta(gt=0, lt=1)] | None, Fact(switch=True)] = None

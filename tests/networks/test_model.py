@@ -328,3 +328,14 @@ def test_the_support_of_a_run_is_the_range_of_a_board_games_returns():
     model = algorithms.make(Config(env="tic_tac_toe")).model
     lost_and_won = np.float32(100.0 * np.eye(21)[[0, 20]])
     np.testing.assert_allclose(jax.jit(model.to_scalar)(lost_and_won), [-1, 1], rtol=1e-6)
+
+
+def test_embeddings_that_hardly_differ_are_projected_apart():
+    """So the consistency loss cannot be met by one constant; equal embeddings have a projection of 0."""
+    projector = layers.Projector(SIZES)
+    near = 7.0 + 0.05 * np.random.default_rng(2).normal(size=(64, 3, 3, WIDTH)).astype(np.float32)
+    params = projector.init(key(0), near, method=lambda module, x: module.predict(module.project(x)))
+    projected = projector.apply(params, near, method="project")
+    np.testing.assert_allclose(np.mean(projected, axis=0), 0, atol=1e-4)
+    np.testing.assert_allclose(np.var(projected, axis=0), 1, atol=0.02)
+    np.testing.assert_allclose(projector.apply(params, np.full_like(near, 7.0), method="project"), 0, atol=0.02)
