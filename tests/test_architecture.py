@@ -72,7 +72,7 @@ LINES = {
     "networks": 1236,
     "ops": 1026,
     "own": 318,
-    "presets": 465,
+    "presets": 468,
     "run": 2356,
     "search": 1222,
     "storage": 1515,
