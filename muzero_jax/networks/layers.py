@@ -177,7 +177,7 @@ class Projector(nn.Module):
 def standardised(x: Float[Array, "N D"]) -> Float[Array, "N D"]:
     """Each column with mean 0 and variance 1, in float32; a constant column becomes 0."""
     x = x.astype(jnp.float32)
-    return (x - x.mean(axis=0)) * lax.rsqrt(x.var(axis=0) + 1e-5)
+    return nn.standardize(x, axis=0, variance=x.var(axis=0))  # its own variance is less exact where the mean is large
 
 
 class ActionPlanes(nn.Module):
