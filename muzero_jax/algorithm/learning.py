@@ -252,6 +252,8 @@ def build_terms(config: Config, environment: Environment, model: Model) -> tuple
 def micro_batch(config: Config, model: Model, batch_size: int) -> int:
     """How many of a device's `batch_size` windows one gradient computation takes at once."""
     micro_batch_size = config.optimiser.micro_batch_size
+    if config.optimiser.consistency_weight:  # it standardises over the whole batch
+        return batch_size
     if micro_batch_size:
         return micro_batches.size(batch_size, largest=micro_batch_size)
     return micro_batches.size_for_cache(batch_size, model.layer_bytes, micro_batches.GRADIENT_BYTES)

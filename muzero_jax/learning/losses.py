@@ -151,7 +151,8 @@ def discount_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
 def consistency_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
     """1 - cosine similarity of each imagined embedding's projection and that of the position's observation.
 
-    (EfficientZero: Ye et al. 2021, section 4.1, which is SimSiam: the observed side gets no gradient.)
+    (EfficientZero: Ye et al. 2021, section 4.1, which is SimSiam: the observed side gets no gradient.) Steps past a
+    game's end have no loss, but count in the batch's mean and variance.
     """
     model = outputs.model
     assert model.project and model.predict_projection, "a model that projects embeddings"

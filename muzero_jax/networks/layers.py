@@ -162,8 +162,9 @@ class Projector(nn.Module):
 
     def setup(self):
         layer = partial(nn.Dense, dtype=self.sizes.dtype)
-        self.hidden, self.projection = layer(256), layer(256)
-        self.bottleneck, self.prediction = layer(64), layer(256)
+        centred = partial(layer, use_bias=False)  # because a mean that is subtracted takes any bias with it
+        self.hidden, self.projection, self.bottleneck = centred(256), centred(256), centred(64)
+        self.prediction = layer(256)
 
     def project(self, embedding):
         hidden = standardised(self.hidden(embedding.reshape(embedding.shape[0], -1)))
@@ -177,7 +178,7 @@ class Projector(nn.Module):
 def standardised(x: Float[Array, "N D"]) -> Float[Array, "N D"]:
     """Each column with mean 0 and variance 1, in float32; a constant column becomes 0."""
     x = x.astype(jnp.float32)
-    return nn.standardize(x, axis=0, variance=x.var(axis=0))  # its own variance is less exact where the mean is large
+    return nn.standardize(x - x.mean(axis=0), axis=0)  # its variance is exact only of small means
 
 
 class ActionPlanes(nn.Module):

@@ -92,7 +92,7 @@ class Picture(nn.Module):
 class PixelNetwork(MuZeroNetwork):
     """h, g and f for screens [H, W, C]; embeddings [N, h, w, width]. f is one convolution, because search and learning
     call it as often as g, and a dense layer that sees the whole screen: where the ball is means nothing without the
-    paddle. A run of Brix returned 19.9 with it, and 13.2 without (docs/results/arcade).
+    paddle (docs/results/arcade).
     """
 
     def setup(self):

@@ -77,7 +77,8 @@ def over(function: Callable[[Any], Any], batch: Any, part_size: int) -> Any:
 def mean(gradient: Callable[[Any], Any], batch: Any, part_size: int) -> Any:
     """The mean of `gradient`, a pytree, over the parts of `part_size` rows of a batch (leaves [N, ...]).
 
-    That is the batch's gradient, because every loss here is a mean over windows. Memory holds one part's activations.
+    That is the batch's gradient if the loss is a mean over windows, as all but the consistency loss are. Memory holds
+    one part's activations.
     `part_size` divides N.
     """
     num_parts, parts = _cut(batch, part_size)

@@ -240,7 +240,7 @@ class OptimiserConfig:
     may settle for one code before it tells two outcomes apart"""
     consistency_weight: Annotated[NotNegativeFloat, Fact(switch=True)] = 0.0
     """weight of EfficientZero's consistency loss: unrolled embeddings must resemble those of real observations. It
-    standardises over the windows whose gradient a device computes at once"""
+    standardises over a device's share of the batch"""
     target_period: Annotated[PositiveInt | None, Fact(switch=True)] = None
     """number of updates after which the target network becomes a copy of the network; Reanalyze searches with it"""
     target_decay: Annotated[Annotated[float, Meta(gt=0, lt=1)] | None, Fact(switch=True)] = None

@@ -129,6 +129,11 @@ def test_the_ends_of_an_interval_are_allowed():
             "--optimiser.micro-batch-size",
             {"optimiser.micro_batch_size": None},
         ),
+        (
+            {"optimiser.consistency_weight": 2.0, "optimiser.micro_batch_size": 8},
+            "--optimiser.micro-batch-size",
+            {"optimiser.micro_batch_size": None},
+        ),
         ({"optimiser.target_period": 8}, "--replay.reanalyze-fraction", {"replay.reanalyze_fraction": 0.5}),
         ({"minutes": None}, "--minutes", {"frames": 8}),
         ({"offline": "/runs/x", "frames": 8}, "--offline", {"frames": None}),
