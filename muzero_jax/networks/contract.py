@@ -71,10 +71,7 @@ def _require_all(model: Model, environment: Environment, abilities: Abilities, n
         followed = traced("follow_code", model.follow_code, params, root.embedding, code)
         _require_output("follow_code", followed, num_actions, num_rows)
     if abilities.projection and (model.project is None or model.predict_projection is None):
-        raise Fault(
-            "--optimiser.consistency-weight needs a model with `project` and `predict_projection`; add them, or set it "
-            "to 0"
-        )
+        raise Fault("--optimiser.consistency-weight needs `project` and `predict_projection`; add them, or set it to 0")
     logits = jax.ShapeDtypeStruct((num_rows, 2, root.value_logits.shape[-1]), jnp.float32)
     target = jax.ShapeDtypeStruct(logits.shape[:-1], jnp.float32)
     require("to_scalar's result", traced("to_scalar", model.to_scalar, logits), kind_of(target))

@@ -39,10 +39,7 @@ def _problems(config: Config) -> Iterator[str]:
     if network.compute_dtype == "float16" and optimiser.micro_batch_size:
         yield "--optimiser.micro-batch-size does not go with float16, which scales a whole batch's loss; leave it out"
     if optimiser.consistency_weight and optimiser.micro_batch_size:
-        yield (
-            "--optimiser.micro-batch-size does not go with --optimiser.consistency-weight, which standardises over the "
-            "whole batch; leave one out"
-        )
+        yield "--optimiser.micro-batch-size does not go with --optimiser.consistency-weight, which needs whole batches"
     if config.board_sizes and (network.kind != "fully_convolutional" or network.file):
         yield "--board-sizes needs weights that fit every board; add --network.kind fully_convolutional"
     if config.board_sizes and config.board_size not in config.board_sizes:
