@@ -35,7 +35,8 @@ def find(name: str) -> Game:
         return game
     if outside.is_outside(name):
         return outside.find(name)
-    choices = f"choose one of {', '.join(GAMES)}."
+    others = f"or one of another library ({', '.join(f'{library}:list' for library in outside.LIBRARIES)})"
+    choices = f"choose one of {', '.join(GAMES)}, {others}."
     if name in pgx.available_envs():
         reason = "is a game of pgx that is not supported yet, because it has hidden cards or unknown chance outcomes"
         raise ValueError(f"{name!r} {reason}; {choices}")

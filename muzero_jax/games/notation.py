@@ -80,8 +80,10 @@ def of_page(page: str | None) -> MakeNotation:
     return make
 
 
-def words(names: list[str], keys: Mapping[str, str] = MappingProxyType({})) -> tuple[Write, Read]:
-    """One word for each action; `keys` maps further texts to words, for reading only."""
+def words(
+    names: list[str], keys: Mapping[str, str] = MappingProxyType({}), mistake: str = "invalid coordinate"
+) -> tuple[Write, Read]:
+    """One word for each action; `keys` maps further texts to words, for reading only. Others raise `mistake`."""
     actions = {word.lower(): action for action, word in enumerate(names)}
     actions |= {key: actions[word] for key, word in keys.items() if word in actions}
     if SWAP in actions:
@@ -90,7 +92,7 @@ def words(names: list[str], keys: Mapping[str, str] = MappingProxyType({})) -> t
     def read(state: EnvState, text: str) -> int:
         del state
         if text.lower() not in actions:
-            raise ValueError("invalid coordinate")
+            raise ValueError(mistake)
         return actions[text.lower()]
 
     return lambda state, action: names[action], read
@@ -98,7 +100,7 @@ def words(names: list[str], keys: Mapping[str, str] = MappingProxyType({})) -> t
 
 def named(names: list[str], keys: Mapping[str, str] = MappingProxyType({})) -> MakeNotation:
     """`words` for a game whose board has no labels."""
-    return lambda shape, num_actions: Notation(*words(names, keys), [], [])
+    return lambda shape, num_actions: Notation(*words(names, keys, "unknown word"), [], [])
 
 
 def as_written(write: Write, num_actions: int, form: str, *, like: str, optional: str = "") -> Read:

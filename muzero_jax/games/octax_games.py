@@ -42,7 +42,7 @@ GAMES_OF_OCTAX = {
     "filter": ("Filter", "left right", "Catch the drops that fall from the pipe."),
     "flight_runner": ("Flight Runner", "up left down right", "Fly as far as you can without touching anything."),
     "missile": ("Missile Command", "fire", "Hit eight targets with twelve missiles."),
-    "pong": ("Pong", "up down", "Return the ball; the first with nine points wins."),
+    "pong": ("Pong", "up down", "Return the ball, on the left; nine points win, and the difference counts."),
     "rocket": ("Rocket", "fire", "Hit the passing UFO with nine rockets."),
     "shooting_stars": ("Shooting Stars", "up down left right", "Collect the stars that fall."),
     "space_flight": ("Space Flight", "up down", "Cross the field of asteroids with one ship."),

@@ -47,7 +47,7 @@ def find(name: str) -> Game:
             f"{name} needs the package {error.name}, which is not installed; pip install {LIBRARIES[library]} brings it"
         ) from error
     if inner == LIST:
-        raise ValueError(f"{library} has {', '.join(sorted(module.NAMES))}")
+        raise ValueError(f"{library} has {', '.join(module.NAMES)}")
     if inner not in module.NAMES:
         closest = difflib.get_close_matches(inner, sorted(module.NAMES), n=3, cutoff=0.0)
         raise ValueError(f"{library} has no environment {inner!r} (did you mean {' or '.join(closest)}?)")

@@ -101,7 +101,7 @@ def test_the_parts_of_an_observation_become_one_array():
     ("name", "says"),
     [
         ("gymnax:CartPol", "did you mean CartPole-v1"),
-        ("gymnax:list", "gymnax has .*Breakout-MinAtar, CartPole-v1"),
+        ("gymnax:list", "gymnax has CartPole-v1, .*Breakout-MinAtar"),
         ("gymnax:Pendulum-v1", "its actions are Box"),
         ("jumanji:RubiksCube-v0", "its actions are of kind MultiDiscreteArray"),
     ],

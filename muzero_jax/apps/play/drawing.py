@@ -69,6 +69,11 @@ def signed(value: float) -> str:
     return f"{round(value, 2) + 0.0:+.2f}" if abs(value) < LARGE else f"{value:+,.0f}"
 
 
+def counted(number: int | float, noun: str) -> str:
+    """`1 move`, `1,024 points`."""
+    return f"{round(number, 2):,.10g} {noun}{'' if number == 1 else 's'}"
+
+
 def plain(lines: list[Line]) -> str:
     """The drawing as text without styles."""
     return "\n".join("".join(piece.text for piece in line).rstrip() for line in lines)

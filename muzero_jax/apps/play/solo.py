@@ -6,6 +6,7 @@ the same outcome.
 
 from collections.abc import Iterable
 
+from muzero_jax.apps.play.drawing import counted
 from muzero_jax.apps.play.position import BLACK
 from muzero_jax.apps.play.terminal import TerminalGame
 
@@ -54,11 +55,11 @@ class SoloGame(TerminalGame):
         self._show()
 
     def _standing(self) -> str:
-        return f"{self.position.total:g} points after {len(self.position.plies)} moves"
+        return f"{counted(self.position.total, 'point')} after {counted(len(self.position.plies), 'move')}"
 
     def _eval(self) -> None:
         analysis = self._analyse()
         self._say(
-            f"expected from here: {analysis.value:,.4g} after {analysis.num_simulations} simulations, "
+            f"expected from here: {analysis.value:,.4g} after {counted(analysis.num_simulations, 'simulation')}, "
             f"{analysis.prior_value:,.4g} at first sight"
         )

@@ -11,7 +11,7 @@ from rich.style import Style
 from rich.text import Text
 
 from muzero_jax.apps.play import drawing
-from muzero_jax.apps.play.drawing import Piece
+from muzero_jax.apps.play.drawing import Piece, counted
 from muzero_jax.apps.play.position import BLACK, WHITE, Position
 from muzero_jax.apps.play.thinking import Analysis, Thinker
 from muzero_jax.games.notation import Notation
@@ -173,7 +173,7 @@ class TerminalGame:
         most = self.thinker.most_value
         self._say(
             f"expected result for {to_move}, from {-most:g} (lost) to +{most:g} (won): {analysis.value:+.2f} "
-            f"after {analysis.num_simulations} simulations, {analysis.prior_value:+.2f} at first sight"
+            f"after {counted(analysis.num_simulations, 'simulation')}, {analysis.prior_value:+.2f} at first sight"
         )
 
     def _undo(self) -> None:

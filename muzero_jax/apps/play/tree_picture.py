@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from muzero_jax.apps.play import board_picture, tree_view
 from muzero_jax.apps.play.board_picture import Picture
-from muzero_jax.apps.play.drawing import signed
+from muzero_jax.apps.play.drawing import counted, signed
 from muzero_jax.apps.play.position import Position
 from muzero_jax.apps.play.shapes import Length, element, path
 from muzero_jax.apps.play.thinking import Analysis
@@ -56,8 +56,8 @@ def picture(
     if analysis.tree is None:
         raise ValueError("there is no tree to draw, because this agent's search keeps none")
     root = tree_view.branches(analysis, depth=depth, width=width)
-    simulations = "1 simulation" if analysis.num_simulations == 1 else f"{analysis.num_simulations} simulations"
     move = notation.write(position.state, analysis.action)
+    simulations = counted(analysis.num_simulations, "simulation")
     title = f"{position.name}, move {len(position.plies) + 1}: plays {move} after {simulations}"
     board = board_picture.draw(position, notation, policy=analysis.policy)
     named = tree_view.named(root, position, notation)

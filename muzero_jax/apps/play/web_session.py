@@ -13,7 +13,7 @@ from muzero_jax.apps.play import overlay as overlays
 from muzero_jax.apps.play import tree_picture, tree_view
 from muzero_jax.apps.play.board_picture import board_of
 from muzero_jax.apps.play.boards import svg
-from muzero_jax.apps.play.drawing import signed
+from muzero_jax.apps.play.drawing import counted, signed
 from muzero_jax.apps.play.position import Position
 from muzero_jax.apps.play.thinking import Analysis, Thinker
 from muzero_jax.games.notation import Notation
@@ -234,7 +234,7 @@ class WebGame:
         """The result, or whose turn it is; in a single-player game the points so far."""
         position = self.position
         if position.environment.num_players == 1 and not position.is_over:
-            return f"{_points(position.total)}, {len(position.plies)} moves"
+            return f"{counted(position.total, 'point')}, {counted(len(position.plies), 'move')}"
         return position.result or f"{position.game.view.colours[position.colour_to_move]} to move"
 
     def _said(self, found: Analysis) -> str:
@@ -243,23 +243,16 @@ class WebGame:
         if self.position.environment.num_players > 1:
             reach = f" (-{most:g} to +{most:g})" if most is not None and most > 1 else ""
             of = f"Value for {self.position.game.view.colours[self.position.colour_to_move]}{reach}"
-        after = f"{signed(found.value)} after {found.num_simulations} simulations"
+        after = f"{signed(found.value)} after {counted(found.num_simulations, 'simulation')}"
         return f"{of}: {after}, {signed(found.prior_value)} at first sight."
 
-    def _bar(self, found: Analysis) -> dict[str, Any]:
-        """The first player's share of the bar, and what the bar means.
+    def _bar(self, found: Analysis) -> float | None:
+        """The first player's share of the bar; a single-player game with points has none.
 
-        In a single-player game with points it is the points so far as a share of those expected in the end. In a
-        two-player game without a known largest value, v / (1 + |v|) stands for v.
+        In a two-player game without a known largest value, v / (1 + |v|) stands for v.
         """
-        value = found.value if self.position.colour_to_move == 0 else -found.value
         if self.position.environment.num_players == 1 and self._largest_shown is None:
-            so_far = max(0.0, self.position.total)
-            of = f"{_points(self.position.total)} so far, of those expected in the end"
-            return {"first": so_far / max(so_far + max(0.0, value), 1e-9), "of": of}
+            return None
+        value = found.value if self.position.colour_to_move == 0 else -found.value
         share = value / (self._largest or 1 + abs(value))
-        return {"first": (1 + min(1.0, max(-1.0, share))) / 2, "of": ""}
-
-
-def _points(total: float) -> str:
-    return f"{round(total, 2):,.10g} point{'' if total == 1 else 's'}"
+        return (1 + min(1.0, max(-1.0, share))) / 2

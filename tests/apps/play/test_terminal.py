@@ -77,12 +77,12 @@ def test_a_person_plays_2048_by_keys_and_by_words_asks_and_watches():
     game.run(["a", "down", "hint", "eval", "moves", "watch 3", "undo", "help", "resign", "watch 0"])
     text = out.getvalue()
     assert "I would play left" in text and "expected from here: 0.04 after 4 simulations, 0.25 at first sight" in text
-    assert "I played left" in text and "invalid" in text and "watch takes a number" in text
+    assert "I played left" in text and "unknown word" in text and "watch takes a number" in text
     assert f"{game.position.total:g} points after 4 moves" in text and len(game.position.plies) == 4
     game.run(["watch 1000"])
     assert game.position.is_over and game.position.winner is None
     assert game.position.total == sum(float(ply.state.rewards[0]) for ply in game.position.plies) > 0
-    assert f"Game over: {game.position.total:g} points after {len(game.position.plies)} moves" in out.getvalue()
+    assert f"Game over: {game.position.total:,g} points after {len(game.position.plies)} moves" in out.getvalue()
 
 
 def test_undo_keeps_the_dice_and_a_new_game_rolls_others():

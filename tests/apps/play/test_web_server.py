@@ -87,7 +87,7 @@ def test_an_analysis_gives_shares_values_and_the_board_with_them(monkeypatch):
     assert "a1" not in found["policy"] and sum(found["policy"].values()) == pytest.approx(1)
     assert found["notes"]["b2"] == "36%" and ">36%</text>" in found["svg"]
     assert found["said"] == "Value for O: +0.02 after 2 simulations, +0.25 at first sight."
-    assert found["bar"]["first"] == pytest.approx(0.49), "what is good for O is bad for X"
+    assert found["bar"] == pytest.approx(0.49), "what is good for O is bad for X"
     assert post(client, "analysis", num_simulations=2, overlay="prior").json()["notes"]["b2"] == "12%"
     assert post(client, "agent-move", num_simulations=2).json()["moves"] == ["a1", "b2"]
     assert asked == [{"num_simulations": 2}], "the same question is searched once"

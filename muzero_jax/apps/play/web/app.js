@@ -29,7 +29,8 @@ const you = () => $("you").value;
 const isAgents = (colour) => you() === "none" || (you() !== "both" && Number(you()) !== colour);
 const isMine = () => !state.result && !isAgents(state.to_move);
 const overlay = () => $("overlay").value || (hinted === state?.ply ? "policy" : "");
-const thoughts = () => (overlay() && analysis?.ply === state.ply ? analysis : null);
+const thoughts = () => (overlay() ? analysis : null); // of the board shown, or of the one before if moves go on
+const isCurrent = () => thoughts()?.ply === state.ply;
 
 // --- turns -----------------------------------------------------------------------------------------------------------
 
@@ -62,8 +63,8 @@ async function attempt(action) {
   }
 }
 
-function receive(newState) {
-  [state, analysis, chosen, choices] = [newState, null, null, []];
+function receive(newState, kept = null) {
+  [state, analysis, chosen, choices] = [newState, kept, null, []];
   draw();
 }
 
@@ -89,9 +90,8 @@ function hold(move) {
 async function goOn() {
   const mine = ++generation;
   while (!state.result && isAgents(state.to_move) && !isPaused) {
-    if (overlay() && you() === "none") await analyse();
-    draw("The agent is thinking…");
-    receive(await paced(search("agent-move")));
+    if (!state.pace) await explain();
+    receive(await paced(agentsMove()), state.pace ? analysis : null);
     if (mine !== generation) return;
   }
   while (isLive() && !isPaused) {
@@ -99,6 +99,15 @@ async function goOn() {
     if (mine !== generation) return;
   }
   if (overlay() && !state.result) await analyse();
+}
+
+const explain = async () => overlay() && you() === "none" && analyse();
+
+// In a game that does not wait, the time of the analysis is part of the move's.
+async function agentsMove() {
+  if (state.pace) await explain();
+  draw("The agent is thinking…");
+  return search("agent-move");
 }
 
 // Whether a person plays a game that does not wait.
@@ -163,12 +172,12 @@ function draw(status) {
   document.body.style.setProperty("--first", `var(--${state.inks[0]})`);
   document.body.style.setProperty("--second", `var(--${state.inks[1]})`);
   const targets = chosen === null ? [] : movesFrom(chosen).map((move) => state.paths[move][1]);
-  board.show(thoughts()?.svg ?? state.svg, chosen, targets);
+  board.show(isCurrent() ? analysis.svg : state.svg, chosen, targets);
   drawStatus(status);
   drawMessage();
   $("undo").disabled = !state.ply;
   $("pause").hidden = you() !== "none" && !state.pace;
-  $("pause").textContent = isPaused ? "Continue" : "Pause";
+  $("pause").textContent = !isPaused ? "Pause" : state.ply ? "Continue" : "Start";
   $("hint").disabled = Boolean(state.result) || you() === "none" || Boolean(isLive() && !isPaused);
   drawMoves();
   drawButtons();
@@ -229,16 +238,16 @@ function fillButtons(place, moves) {
     event.target.classList.add("pending");
     playMove(event.target.dataset.move);
   };
-  const shown = isMine() ? moves : [];
-  if (state.pace && $(place).children.length === shown.length) return; // a new button would lose a click in progress
-  $(place).replaceChildren(
-    ...shown.map((move) => {
-      const button = make("button", "", { type: "button", onclick: press });
-      button.dataset.move = move;
-      mark(button, move, nameOf(move));
-      return button;
-    }),
-  );
+  const shown = isMine() || state.pace ? moves : [];
+  const isKept = state.pace && $(place).children.length === shown.length; // a new button would lose a click in progress
+  if (!isKept) $(place).replaceChildren(...shown.map(() => make("button", "", { type: "button", onclick: press })));
+  shown.forEach((move, index) => {
+    const button = $(place).children[index];
+    button.dataset.move = move;
+    button.disabled = !isMine();
+    button.classList.remove("pending");
+    mark(button, move, nameOf(move));
+  });
 }
 
 // Labels a button with its move and the overlay's number for it.
@@ -252,8 +261,8 @@ function mark(button, move, name) {
 function drawThoughts(shown) {
   $("thoughts").hidden = !shown;
   if (!shown) return;
-  $("bar-first").style.width = `${(100 * shown.bar.first).toFixed(1)}%`;
-  $("bar").title = shown.bar.of;
+  $("bar").hidden = shown.bar === null;
+  $("bar-first").style.width = `${(100 * shown.bar).toFixed(1)}%`;
   $("value").textContent = shown.said;
   $("history").innerHTML = shown.history;
   $("would").replaceChildren("It would play ", make("b", shown.move), shown.is_ringed ? " (ringed)." : ".");
@@ -275,7 +284,9 @@ function fillControls() {
   $("goal").textContent = state.goal;
   $("keys").hidden = !state.clicks && !state.directions.length && !state.pace;
   if (state.directions.length) $("keys").textContent = "Play with the arrow keys, with the buttons, or by swiping.";
-  if (state.pace) $("keys").textContent = "The arrow keys move, the space bar fires; any of them starts the game.";
+  const fire = state.buttons.includes("fire") ? ["space bar"] : [];
+  const keys = [...state.directions.map((word) => `arrow ${word}`), ...fire];
+  if (state.pace) $("keys").textContent = `Keys: ${keys.join(", ")}. Any of them starts the game.`;
   document.title = `${$("title").textContent} – muzero_jax`;
   const [first, second] = state.names;
   const ofTwo = [["0", `${first} (first)`], ["1", second], ["both", "both sides"], ["none", "neither: watch"]];
@@ -306,7 +317,7 @@ function recall() {
 
 $("new").addEventListener("click", () =>
   interrupt(async () => {
-    setPaused(false);
+    setPaused(Boolean(state.pace) && you() !== "none"); // a key starts such a game
     receive(await order("new"));
     await goOn();
   }),
