@@ -75,24 +75,22 @@ def minatar(env: str) -> Config:
             schedule="cosine",
             reconstruction_weight=10.0,
         ),
-        # As in self-play, because deeper in its tree than it was unrolled in training the model misleads: Breakout has
-        # 20.1 with 8 simulations and 9.4 with 64.
-        evaluation=EvaluationConfig(num_simulations=8),
+        evaluation=EvaluationConfig(num_simulations=8),  # deeper in its tree the model misleads: Breakout 9.4 with 64
     )
 
 
 def arcade(env: str) -> Config:
     """python experiments/train.py --env octax:pong
 
-    A game on a screen. A run of Pong, 66 minutes on one core, has a mean return of 6.0, where random play has -8.3; one
-    of Brix, 71 minutes, has 28.3, where random play has 1.1 (docs/results/arcade).
+    A game on a screen. With --frames 1500000, some 65 minutes of one core, two seeds of Pong have a mean return of 6.0
+    and 7.4, where random play has -8.3; with 1570000 two of Brix have 28.3 and 15.3 (docs/results/arcade).
     """
     # Q in points, because stretched to [0, 1] the values of moves that hardly differ make a target of noise. Pong's
     # moves differ by some 0.01 at first, and at 0.4 the search's policy hardly left the network's. Worm learned nothing
     # at 0.3. Where points come faster, 2 makes a target of noise too: a run of Brix had 6.2 with it, and 10.7 with 0.3
     # (these runs without `pixels`' dense layer).
     value_scale = 0.3 if "brix" in env else 2.0
-    # With this loss the model keeps the ball in imagination: Brix and Pong learned in half as many updates, each of
+    # With this loss the model keeps the ball in imagination: two seeds of Pong learned in half as many updates, each of
     # which takes half as long again. A run of Worm learned more slowly with it.
     consistency_weight = 0.0 if "worm" in env else 2.0
     return Config(
@@ -114,8 +112,7 @@ def arcade(env: str) -> Config:
             schedule="cosine",
             consistency_weight=consistency_weight,
         ),
-        # As in self-play, for MinAtar's reason: Brix has 28.3 with 8 simulations and 20.5 with 16.
-        evaluation=EvaluationConfig(num_simulations=8),
+        evaluation=EvaluationConfig(num_simulations=8),  # likewise
     )
 
 
