@@ -92,7 +92,7 @@ def make_card(a: Arguments, agent, summary: dict[str, Any]) -> str:
     player = name if a.out.resolve().parent == agent_file.SHIPPED else str(a.out)
     return f"""# {name}
 
-An agent for {game_of(agent.environment).title}{size}. It {MODELS[config.model]}. To play against it:
+An agent for {game_of(agent.environment).title}{size}. It {MODELS[config.model]}. To play against it, or to watch it:
 
     python experiments/play.py --agent {shlex.quote(player)} --web
 
@@ -155,7 +155,7 @@ def trained(a: Arguments, agent, summary: dict[str, Any]) -> str:
 def strength(config: Config, matches: dict[str, Any]) -> str:
     """The run's final matches as a table."""
     if not matches:
-        return "No final matches of these weights are recorded."
+        return "No final matches of these weights are recorded. `evaluate.py exam` measures them."
     rows = []
     for opponent, match in matches.items():
         low, high = (f"{100 * end:.1f}" for end in match["ci95"])
