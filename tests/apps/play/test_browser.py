@@ -209,3 +209,25 @@ def test_backgammon_by_clicks_a_checker_then_a_target_and_the_agent_plays_its_wh
         assert movers[:2] == [0, 0] and set(movers[2:]) == {1} and len(page.moves()) == 2
         page.press("#hint")
         assert "Value for X: +0.04" in page.text("value")
+
+
+def test_pong_starts_with_a_key_and_its_agents_thoughts_stay_while_it_plays(page):
+    pytest.importorskip("octax", reason="the octax extra is not installed")
+    with serving(of_chance("octax:pong"), favourite=1) as site:
+        site.game.thinker.most_value = 40.0  # the preset's
+        page.open(site)
+        assert page.text("pause") == "Start" and page.text("keys").startswith("Keys: arrow up, arrow down.")
+        page.find("body").send_keys(Keys.ARROW_UP)
+        page.wait(lambda: len(page.moves()) > 3)
+        page.find("#new").click()
+        page.wait(lambda: page.text("status") == "0 points, 0 moves" and page.text("pause") == "Start")
+        Select(page.find("#overlay")).select_by_visible_text("search policy")
+        Select(page.find("#you")).select_by_visible_text("no: watch the agent")
+        page.wait(lambda: len(page.moves()) > 3 and not page.find("#thoughts").get_property("hidden"))
+        watch = "new MutationObserver(() => (window.flips = 1)).observe(document.getElementById('thoughts'), "
+        page.driver.execute_script(watch + "{attributes: true, attributeFilter: ['hidden']})")
+        page.wait(lambda: len(page.moves()) > 12)
+        assert page.driver.execute_script("return window.flips") is None
+        assert page.find("#bar").get_property("hidden") and "%" in page.find("#actions button").text
+        page.find("#pause").click()
+        page.settle()
