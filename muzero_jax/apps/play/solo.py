@@ -6,7 +6,7 @@ the same outcome.
 
 from collections.abc import Iterable
 
-from muzero_jax.apps.play.drawing import counted
+from muzero_jax.apps.play.drawing import counted, signed
 from muzero_jax.apps.play.position import BLACK
 from muzero_jax.apps.play.terminal import TerminalGame
 
@@ -60,6 +60,6 @@ class SoloGame(TerminalGame):
     def _eval(self) -> None:
         analysis = self._analyse()
         self._say(
-            f"expected from here: {analysis.value:,.4g} after {counted(analysis.num_simulations, 'simulation')}, "
-            f"{analysis.prior_value:,.4g} at first sight"
+            f"expected from here: {signed(analysis.value)} after {counted(analysis.num_simulations, 'simulation')}, "
+            f"{signed(analysis.prior_value)} at first sight"
         )

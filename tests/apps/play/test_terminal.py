@@ -76,7 +76,7 @@ def test_a_person_plays_2048_by_keys_and_by_words_asks_and_watches():
     game = solo.SoloGame(position, thinker, moves, Console(file=out, width=100))
     game.run(["a", "down", "hint", "eval", "moves", "watch 3", "undo", "help", "resign", "watch 0"])
     text = out.getvalue()
-    assert "I would play left" in text and "expected from here: 0.04 after 4 simulations, 0.25 at first sight" in text
+    assert "I would play left" in text and "expected from here: +0.04 after 4 simulations, +0.25 at first sight" in text
     assert "I played left" in text and "unknown word" in text and "watch takes a number" in text
     assert f"{game.position.total:g} points after 4 moves" in text and len(game.position.plies) == 4
     game.run(["watch 1000"])
