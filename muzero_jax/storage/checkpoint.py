@@ -196,7 +196,7 @@ def _read(folder: Path, part: str, abstract: Any, *, partial: bool = False) -> A
         maker = "by another network" if part == "params" else "with other settings"
         raise ValueError(
             f"checkpoint {folder} was made {maker}: {found}; use the settings and the version of this program that it "
-            "was made with, or choose another --run-dir"
+            "was made with"
         )
     with _reading(folder):
         leaves = [_read_array(saved[name], leaf) for name, leaf in wanted.items()]
