@@ -247,11 +247,11 @@ class WebGame:
         return f"{of}: {after}, {signed(found.prior_value)} at first sight."
 
     def _bar(self, found: Analysis) -> float | None:
-        """The first player's share of the bar; a single-player game with points has none.
+        """The first player's share of the bar; a single-player game has none.
 
-        In a two-player game without a known largest value, v / (1 + |v|) stands for v.
+        Without a known largest value, v / (1 + |v|) stands for v.
         """
-        if self.position.environment.num_players == 1 and self._largest_shown is None:
+        if self.position.environment.num_players == 1:
             return None
         value = found.value if self.position.colour_to_move == 0 else -found.value
         share = value / (self._largest or 1 + abs(value))

@@ -214,7 +214,6 @@ def test_backgammon_by_clicks_a_checker_then_a_target_and_the_agent_plays_its_wh
 def test_pong_starts_with_a_key_and_its_agents_thoughts_stay_while_it_plays(page):
     pytest.importorskip("octax", reason="the octax extra is not installed")
     with serving(of_chance("octax:pong"), favourite=1) as site:
-        site.game.thinker.most_value = 40.0  # the preset's
         page.open(site)
         assert page.text("pause") == "Start" and page.text("keys").startswith("Keys: arrow up, arrow down.")
         page.find("body").send_keys(Keys.ARROW_UP)

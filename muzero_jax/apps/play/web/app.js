@@ -168,7 +168,7 @@ const movesFrom = (cell) => Object.keys(state.paths).filter((move) => state.path
 
 function draw(status) {
   if (!$("you").options.length) return; // before the first answer
-  Object.assign(document.body.dataset, { board: state.board, busy: isBusy, players: state.num_players });
+  Object.assign(document.body.dataset, { board: state.board, busy: isBusy });
   document.body.style.setProperty("--first", `var(--${state.inks[0]})`);
   document.body.style.setProperty("--second", `var(--${state.inks[1]})`);
   const targets = chosen === null ? [] : movesFrom(chosen).map((move) => state.paths[move][1]);
