@@ -8,6 +8,8 @@
   by heart. `octax:pong:sticky` repeats the last move one time in four instead of the chosen one (Machado et al. 2018,
   section 5.2), so that the agent must react to what it sees.
 - octax ends an episode after 4,500 moves, five minutes of play. That is a truncation: values bootstrap across it.
+- octax reads the score from a byte of the emulator. When it passes 255, or begins again at 0, octax takes away
+  some 250 points; here a reward is taken modulo 256, between -128 and 127.
 """
 
 import re
@@ -102,6 +104,7 @@ class Rules:
         emulator = before.emulator.replace(rng=jax.random.key_data(chance_key))
         with _quiet():
             emulator, frames, reward, terminated, truncated, _ = self._env.step(emulator, action)
+        reward = (reward + 128) % 256 - 128
         after = Played(_strict(emulator), jnp.asarray(action, jnp.int32))
         return self._made(after, frames, reward, terminated, truncated)
 
