@@ -143,5 +143,6 @@ def pixels(state: EnvState) -> Squares:
 def facts(name: str) -> dict[str, Any]:
     """The fields of a `Game` in addition to its name and rules."""
     title, words, goal = GAMES_OF_OCTAX[re.sub(r"\d+$", "", name.removesuffix(STICKY))]
+    title += ", sticky" if name.endswith(STICKY) else ""
     notation = named([*words.split(), WAIT], KEYS)
     return {"title": title, "goal": goal, "notation": notation, "view": View(pixels, page=PIXELS)}

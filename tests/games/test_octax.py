@@ -122,9 +122,11 @@ def test_octaxs_time_limit_is_no_end_by_the_rules(emulator):
 def test_a_screen_shows_the_newest_frame_and_fading_pixels_and_its_keys_have_names(emulator):
     environment = make_environment("octax:cavern1:sticky")
     state = environment.move(environment.init(jax.random.key(0)), jnp.int32(0), jax.random.key(1)).state
-    squares = game_of(environment).view.squares(state)
+    game = game_of(environment)
+    squares = game.view.squares(state)
     lit = {(row, column): sign for row, signs in enumerate(squares) for column, sign in enumerate(signs) if sign != "."}
     assert lit == {(2, 5): "#", (2, 7): "+"} and (len(squares), len(squares[0])) == (32, 64)
+    assert game.title == "Cavern, sticky"
     notation = make_notation(environment)
     assert [notation.write(state, action) for action in range(5)] == ["up", "left", "right", "down", "wait"]
     assert notation.read(state, "a") == 1
