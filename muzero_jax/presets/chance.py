@@ -82,16 +82,16 @@ def minatar(env: str) -> Config:
 def arcade(env: str) -> Config:
     """python experiments/train.py --env octax:pong
 
-    A game on a screen. With --frames 1500000, some 65 minutes of one core, three seeds of Pong have a mean return of 6.0
-    to 7.7, where random play has -8.3; with 1570000 three of Brix have 15.3 to 28.3 (docs/results/arcade).
+    A game on a screen. With --frames 1500000, some 65 minutes of one core, three seeds of Pong have a mean return of
+    6.0 to 7.7, where random play has -8.3; with 1570000 three of Brix have 15.3 to 28.3 (docs/results/arcade).
     """
     # Q in points, because stretched to [0, 1] the values of moves that hardly differ make a target of noise. Pong's
     # moves differ by some 0.01 at first, and at 0.4 the search's policy hardly left the network's. Worm learned nothing
     # at 0.3. Where points come faster, 2 makes a target of noise too: a run of Brix had 6.2 with it, and 10.7 with 0.3
     # (these runs without `pixels`' dense layer).
     value_scale = 0.3 if "brix" in env else 2.0
-    # With this loss the model keeps the ball in imagination: three seeds of Pong learned in half as many updates, each of
-    # which takes half as long again. A run of Worm learned more slowly with it.
+    # With this loss the model keeps the ball in imagination: three seeds of Pong learned in half as many updates, each
+    # of which takes half as long again. A run of Worm learned more slowly with it.
     consistency_weight = 0.0 if "worm" in env else 2.0
     return Config(
         env=env,
