@@ -18,7 +18,7 @@ let analysis = null;
 let chosen = null; // the first cell of a move of two clicks
 let choices = []; // moves between the same two cells, from which to pick one
 let hinted = -1; // the ply for which a hint was asked
-let isBusy = false;
+let running = null; // the request that is being answered, as a promise
 let isPlaying = false;
 let isPaused = false;
 let mistake = ""; // an error message
@@ -46,10 +46,13 @@ function pause() {
 }
 
 // One request at a time; an error is shown on the page, and the board is loaded again.
-async function attempt(action) {
-  if (isBusy) return;
-  isBusy = true;
+function attempt(action) {
+  if (running) return undefined;
   document.body.dataset.busy = true;
+  return (running = Promise.resolve(action).then(run));
+}
+
+async function run(action) {
   say("");
   try {
     await action();
@@ -58,7 +61,7 @@ async function attempt(action) {
     chosen = analysis = null;
     say(error.message);
   } finally {
-    isBusy = false;
+    running = null;
     draw();
   }
 }
@@ -70,7 +73,7 @@ function receive(newState, kept = null) {
 
 // A person need not wait for the overlay, but a second click before the answer to the first is ignored.
 async function playMove(move) {
-  if (isLive() && isBusy && !isPaused) return hold(move);
+  if (isLive() && running && !isPaused) return hold(move);
   if (isPlaying) return;
   isPlaying = true;
   const { ply } = state;
@@ -130,7 +133,7 @@ async function analyse() {
 // Stops running turns: waits for the answer to the present request, then runs the action.
 async function interrupt(action) {
   generation++;
-  while (isBusy) await new Promise((done) => setTimeout(done, 20));
+  while (running) await running;
   await attempt(action);
 }
 
@@ -138,7 +141,7 @@ async function interrupt(action) {
 function onCell({ cell, move }) {
   if (!state.result && isAgents(state.to_move)) {
     say("It is the agent's turn.");
-    if (!isBusy && !isPaused) interrupt(goOn); // a request failed, or another page has played
+    if (!running && !isPaused) interrupt(goOn); // a request failed, or another page has played
     else draw();
   } else if (state.clicks === 2) onSquare(cell);
   else if (move) playMove(move);
@@ -168,7 +171,7 @@ const movesFrom = (cell) => Object.keys(state.paths).filter((move) => state.path
 
 function draw(status) {
   if (!$("you").options.length) return; // before the first answer
-  Object.assign(document.body.dataset, { board: state.board, busy: isBusy });
+  Object.assign(document.body.dataset, { board: state.board, busy: Boolean(running) });
   document.body.style.setProperty("--first", `var(--${state.inks[0]})`);
   document.body.style.setProperty("--second", `var(--${state.inks[1]})`);
   const targets = chosen === null ? [] : movesFrom(chosen).map((move) => state.paths[move][1]);
@@ -358,7 +361,7 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   if (!state.pace) return steer(direction);
   held = direction;
-  if (!event.repeat && isLive() && (isPaused || !isBusy)) interrupt(start);
+  if (!event.repeat && isLive() && (isPaused || !running)) interrupt(start);
 });
 document.addEventListener("keyup", (event) => {
   if (playedBy(event.key) === held) held = "";
