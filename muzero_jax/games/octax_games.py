@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from string import digits
 from typing import Any, NamedTuple
 
 import jax
@@ -142,7 +143,9 @@ def pixels(state: EnvState) -> Squares:
 
 def facts(name: str) -> dict[str, Any]:
     """The fields of a `Game` in addition to its name and rules."""
-    title, words, goal = GAMES_OF_OCTAX[re.sub(r"\d+$", "", name.removesuffix(STICKY))]
-    title += ", sticky" if name.endswith(STICKY) else ""
+    level = name.removesuffix(STICKY)
+    game = level.rstrip(digits)
+    title, words, goal = GAMES_OF_OCTAX[game]
+    title = f"{title} {level.removeprefix(game)}".strip() + (", sticky" if name.endswith(STICKY) else "")
     notation = named([*words.split(), WAIT], KEYS)
     return {"title": title, "goal": goal, "notation": notation, "view": View(pixels, page=PIXELS)}

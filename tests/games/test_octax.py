@@ -125,7 +125,7 @@ def test_a_screen_shows_the_newest_frame_and_fading_pixels_and_its_keys_have_nam
     squares = game.view.squares(state)
     lit = {(row, column): sign for row, signs in enumerate(squares) for column, sign in enumerate(signs) if sign != "."}
     assert lit == {(2, 5): "#", (2, 7): "+"} and (len(squares), len(squares[0])) == (32, 64)
-    assert game.title == "Cavern, sticky"
+    assert game.title == "Cavern 1, sticky"
     notation = make_notation(environment)
     assert [notation.write(state, action) for action in range(5)] == ["up", "left", "right", "down", "wait"]
     assert notation.read(state, "a") == 1
