@@ -7,6 +7,9 @@
 - A game always starts in the same way, and many games have no chance, so that an agent can learn one sequence of moves
   by heart. `octax:pong:sticky` repeats the last move one time in four instead of the chosen one (Machado et al. 2018,
   section 5.2), so that the agent must react to what it sees.
+- Some games move only every few moves: Blinky every 4th, Worm every 7th. There a single move hardly matters, and no
+  screen shows which key was held in it. `octax:worm:hold7` holds an action for 7 moves of octax; the player then sees
+  every seventh of their 28 frames.
 - octax ends an episode after 4,500 moves, five minutes of play. That is a truncation: values bootstrap across it.
 - octax reads the score from a byte of the emulator. When it passes 255, or begins again at 0, octax takes away
   some 250 points; here a reward is taken modulo 256, between -128 and 127.
@@ -30,10 +33,12 @@ from octax import environments
 from muzero_jax.games import outside
 from muzero_jax.games.notation import named
 from muzero_jax.games.states import Seated
-from muzero_jax.games.view import EMPTY, FADING, LIT, PIXELS, Squares, View
+from muzero_jax.games.view import EMPTY, FADING, LIT, PACE, PIXELS, Squares, View
 from muzero_jax.types import EnvState
 
-STICKY, SHARE_REPEATED = ":sticky", 0.25
+STICKY, SHARE_REPEATED = "sticky", 0.25
+HOLDS = {f"hold{moves}": moves for moves in range(2, 9)}
+OPTIONS = STICKY, *HOLDS
 WAIT = "wait"
 KEYS = {"w": "up", "a": "left", "s": "down", "d": "right", "f": "fire", ".": WAIT}
 GAMES_OF_OCTAX = {
@@ -70,8 +75,7 @@ def _levels(game: str) -> list[str]:
     return sorted(levels, key=lambda name: (len(name), name)) or [game]
 
 
-GAMES = [name for game in GAMES_OF_OCTAX for name in _levels(game)]
-NAMES = [*GAMES, *(name + STICKY for name in GAMES)]
+NAMES = [name for game in GAMES_OF_OCTAX for name in _levels(game)]
 
 
 class Played(NamedTuple):
@@ -87,8 +91,10 @@ class Rules:
     num_players = 1
 
     def __init__(self, name: str):
-        self._env = _environment(name.removesuffix(STICKY))
-        self._is_sticky = name.endswith(STICKY)
+        level, *options = name.split(outside.SEPARATOR)
+        self._env = _environment(level)
+        self._is_sticky = STICKY in options
+        self._moves = _moves(options)
 
     def init(self, key: Array) -> Seated:
         """A new episode."""
@@ -103,11 +109,21 @@ class Rules:
         if self._is_sticky:
             action = jnp.where(jax.random.bernoulli(repeat_key, SHARE_REPEATED), before.action, action)
         emulator = before.emulator.replace(rng=jax.random.key_data(chance_key))
+        emulator, (frames, rewards, terminated, truncated) = jax.lax.scan(
+            lambda emulator, _: self._hold(emulator, action), _strict(emulator), length=self._moves
+        )
+        is_over = terminated | truncated
+        counts = jnp.cumsum(is_over) - is_over == 0  # moves up to the end of the episode, and with it
+        after = Played(emulator, jnp.asarray(action, jnp.int32))
+        seen = frames.reshape(-1, *frames.shape[2:])[self._moves - 1 :: self._moves]
+        ends = (jnp.any(end & counts) for end in (terminated, truncated))
+        return self._made(after, seen, jnp.sum(rewards * counts), *ends)
+
+    def _hold(self, emulator: Any, action: Array) -> tuple[Any, tuple[Array, ...]]:
+        """One move of octax: the emulator, and (frames, reward, terminated, truncated)."""
         with _quiet():
             emulator, frames, reward, terminated, truncated, _ = self._env.step(emulator, action)
-        reward = (reward + 128) % 256 - 128
-        after = Played(_strict(emulator), jnp.asarray(action, jnp.int32))
-        return self._made(after, frames, reward, terminated, truncated)
+        return _strict(emulator), (frames, (reward + 128) % 256 - 128, terminated, truncated)
 
     def _made(self, played: Played, frames: Array, reward, terminated, truncated) -> Seated:
         legal = jnp.ones(self._env.num_actions, bool)
@@ -143,9 +159,14 @@ def pixels(state: EnvState) -> Squares:
 
 def facts(name: str) -> dict[str, Any]:
     """The fields of a `Game` in addition to its name and rules."""
-    level = name.removesuffix(STICKY)
+    level, *options = name.split(outside.SEPARATOR)
     game = level.rstrip(digits)
     title, words, goal = GAMES_OF_OCTAX[game]
-    title = f"{title} {level.removeprefix(game)}".strip() + (", sticky" if name.endswith(STICKY) else "")
-    notation = named([*words.split(), WAIT], KEYS)
-    return {"title": title, "goal": goal, "notation": notation, "view": View(pixels, page=PIXELS)}
+    title = ", ".join([f"{title} {level.removeprefix(game)}".strip(), *options])
+    view = View(pixels, page=PIXELS, pace=PACE * _moves(options))
+    return {"title": title, "goal": goal, "notation": named([*words.split(), WAIT], KEYS), "view": view}
+
+
+def _moves(options: list[str]) -> int:
+    """Moves of octax for which an action is held."""
+    return max([1, *(HOLDS[option] for option in options if option in HOLDS)])

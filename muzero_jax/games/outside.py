@@ -24,7 +24,8 @@ from muzero_jax.own.faults import first_line
 SEPARATOR, LIST = ":", "list"
 LIBRARIES = {"gymnax": "gymnax six", "jumanji": "jumanji six", "octax": "octax opencv-python-headless"}
 """Libraries, each with the packages that pip installs. `LIBRARY_games.py` has the `NAMES` of its environments, their
-`Rules` and optionally `facts`, a function from a name to further fields of its `Game`."""
+`Rules`, and optionally `facts`, a function from a name to further fields of its `Game`, and `OPTIONS`, words that may
+follow a name after colons."""
 MOST_VALUES = 32
 """Integers with at most this many values are shown one-hot, as bools, because they are mostly kinds, not amounts."""
 
@@ -46,11 +47,16 @@ def find(name: str) -> Game:
         raise ValueError(
             f"{name} needs the package {error.name}, which is not installed; pip install {LIBRARIES[library]} brings it"
         ) from error
+    given, *options = inner.split(SEPARATOR)
+    known = [SEPARATOR + option for option in getattr(module, "OPTIONS", ())]
     if inner == LIST:
-        raise ValueError(f"{library} has {', '.join(module.NAMES)}")
-    if inner not in module.NAMES:
-        closest = difflib.get_close_matches(inner, sorted(module.NAMES), n=3, cutoff=0.0)
-        raise ValueError(f"{library} has no environment {inner!r} (did you mean {' or '.join(closest)}?)")
+        also = f"; each also with {', '.join(known)}" if known else ""
+        raise ValueError(f"{library} has {', '.join(module.NAMES)}{also}")
+    if given not in module.NAMES:
+        closest = difflib.get_close_matches(given, sorted(module.NAMES), n=3, cutoff=0.0)
+        raise ValueError(f"{library} has no environment {given!r} (did you mean {' or '.join(closest)}?)")
+    if unknown := [option for option in options if SEPARATOR + option not in known]:
+        raise ValueError(f"{library} has no option {unknown[0]!r}; it has {', '.join(known) or 'none'}")
     try:
         rules = module.Rules(inner)
         key, action = jax.eval_shape(lambda: (jax.random.key(0), jnp.int32(0)))

@@ -85,6 +85,7 @@ class View(NamedTuple):
     marks_last: bool = False  # whether actions are cells, so that the last move can be marked
     leans: bool = False  # whether each row lies half a cell to the right of the one above
     has_edges: bool = False  # whether the first player owns the top and bottom edge, and the other left and right
+    pace: float | None = None  # milliseconds a move, if the game does not wait for one
     page: str | None = None  # the board that is drawn, one of `PAGES`; None: squares with their text
     checkers: Callable[[EnvState], Checkers] | None = None  # what the page `points` draws instead of `squares`
 

@@ -13,7 +13,7 @@ from muzero_jax.games.environment import make_environment
 pytest.importorskip("octax")
 octax_games = pytest.importorskip("muzero_jax.games.octax_games")
 
-FIRST_LEVELS = [name for name in octax_games.GAMES if not name[-1].isdecimal() or name.endswith("1")]
+FIRST_LEVELS = [name for name in octax_games.NAMES if not name[-1].isdecimal() or name.endswith("1")]
 MOVES = 1000
 
 
@@ -107,6 +107,21 @@ def test_a_score_that_passes_255_costs_nothing(emulator):
     assert earned == [0, 1, 127, -1, -128, 1, 9, -1]
 
 
+def test_an_action_is_held_for_some_moves_but_not_beyond_the_end(emulator):
+    """The emulator's time limit comes with the third move, so that the rewards of later moves do not count."""
+    for name, rewards, over in (("pong:hold2", [4, 2], 1), ("pong:hold4:sticky", [6], 0)):
+        rules = octax_games.Rules(name)
+        state = rules.init(jax.random.key(0))
+        for index, reward in enumerate(rewards):
+            state = rules.step(state, jnp.int32(2), jax.random.key(1))
+            assert (float(state.rewards[0]), bool(state.truncated)) == (reward, index == over)
+            assert not state.terminated
+    seen = (
+        octax_games.Rules("pong:hold2").step(rules.init(jax.random.key(0)), jnp.int32(2), jax.random.key(1)).observation
+    )
+    assert np.argwhere(seen).tolist() == [[2, 5, 1], [2, 5, 3]], "of eight pictures every second one"
+
+
 def test_octaxs_time_limit_is_no_end_by_the_rules(emulator):
     environment = make_environment("octax:pong", gamma=0.9)
     move, state = jax.jit(environment.move), environment.init(jax.random.key(0))
@@ -129,3 +144,10 @@ def test_a_screen_shows_the_newest_frame_and_fading_pixels_and_its_keys_have_nam
     notation = make_notation(environment)
     assert [notation.write(state, action) for action in range(5)] == ["up", "left", "right", "down", "wait"]
     assert notation.read(state, "a") == 1
+
+
+def test_a_held_game_is_named_so_and_runs_at_the_same_speed_and_unknown_options_are_refused(emulator):
+    facts, plain = octax_games.facts("worm:hold7"), octax_games.facts("worm")
+    assert facts["title"] == "SuperWorm, hold7" and facts["view"].pace == 7 * plain["view"].pace
+    with pytest.raises(ValueError, match="octax has no option 'slow'; it has :sticky, :hold2, :hold3"):
+        make_environment("octax:pong:slow")

@@ -13,7 +13,6 @@ from muzero_jax.apps.play.drawing import signed
 from muzero_jax.apps.play.position import Position
 from muzero_jax.apps.play.thinking import Analysis
 from muzero_jax.games.notation import Notation
-from muzero_jax.games.view import PACE, PIXELS
 
 SECONDS, LAST_SECONDS, MOST_SECONDS = 1.4, 4.0, 120.0
 """The longest time for a position; the time of the last one; the longest time of all others together."""
@@ -27,13 +26,13 @@ def film(analyse: Analyse, position: Position, notation: Notation, most_pictures
     Of a game with more than `most_pictures` moves, that many are shown, evenly spaced, and the end. Of an arcade game
     from pixels, the first `most_pictures` moves are shown at the speed of play.
     """
-    is_screen = position.game.view.page == PIXELS
-    moments = list(islice(_moments(analyse, position), most_pictures if is_screen else MOST_MOVES))
+    pace = position.game.view.pace
+    moments = list(islice(_moments(analyse, position), most_pictures if pace else MOST_MOVES))
     count = min(len(moments), most_pictures)
     shown = [moments[index * len(moments) // count] for index in range(count)]
     end = moments[-1][0].play(moments[-1][1].action) if moments else position
     last = board_picture.draw(end, notation, title=end.result or "to be continued")
-    return animate([*(_picture(*moment, notation) for moment in shown), last], PACE / 1000 if is_screen else SECONDS)
+    return animate([*(_picture(*moment, notation) for moment in shown), last], pace / 1000 if pace else SECONDS)
 
 
 def _moments(analyse: Analyse, position: Position) -> Iterator[tuple[Position, Analysis]]:

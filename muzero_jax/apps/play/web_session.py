@@ -17,7 +17,7 @@ from muzero_jax.apps.play.drawing import counted, signed
 from muzero_jax.apps.play.position import Position
 from muzero_jax.apps.play.thinking import Analysis, Thinker
 from muzero_jax.games.notation import Notation
-from muzero_jax.games.view import PACE, PIXELS, POINTS
+from muzero_jax.games.view import POINTS
 
 BUDGETS = (1, 4, 16, 64, 256, 1024)
 MOST_SIMULATIONS = 4096
@@ -70,7 +70,7 @@ class WebGame:
             "moves": position.texts(self.notation),
             "movers": [ply.colour for ply in position.plies],
             "ply": len(position.plies),
-            "pace": PACE if view.page == PIXELS else None,  # milliseconds a move, if the game does not wait
+            "pace": view.pace,
             "in_turns": position.environment.discount is not None,
             "num_players": position.environment.num_players,
             "status": self._status(),
