@@ -218,6 +218,7 @@ def test_pong_starts_with_a_key_and_its_agents_thoughts_stay_while_it_plays(page
         assert page.text("pause") == "Start" and page.text("keys").startswith("Keys: arrow up, arrow down.")
         page.find("body").send_keys(Keys.ARROW_UP)
         page.wait(lambda: len(page.moves()) > 3)
+        assert page.moves()[0] == "up", "a tap between two moves counts"
         page.find("#new").click()
         page.wait(lambda: page.text("status") == "0 points, 0 moves" and page.text("pause") == "Start")
         Select(page.find("#overlay")).select_by_visible_text("search policy")
@@ -228,5 +229,8 @@ def test_pong_starts_with_a_key_and_its_agents_thoughts_stay_while_it_plays(page
         page.wait(lambda: len(page.moves()) > 12)
         assert page.driver.execute_script("return window.flips") is None
         assert page.find("#bar").get_property("hidden") and "%" in page.find("#actions button").text
+        two = "document.getElementById('overlay').dispatchEvent(new Event('change')); document.getElementById('new').click()"
+        page.driver.execute_script(two)
+        page.wait(lambda: len(page.moves()) < 8)  # a new game goes on at once, but begins
         page.find("#pause").click()
         page.settle()

@@ -18,12 +18,13 @@ let analysis = null;
 let chosen = null; // the first cell of a move of two clicks
 let choices = []; // moves between the same two cells, from which to pick one
 let hinted = -1; // the ply for which a hint was asked
-let running = null; // the request that is being answered, as a promise
+let running = null; // the action that is being done, as a promise
+let waiting = 0; // actions that wait for its end; running turns end for them
 let isPlaying = false;
 let isPaused = false;
 let mistake = ""; // an error message
 let held = ""; // the move of the key that is held down, in games that do not wait for a person
-let generation = 0; // increased by a new game, an undo or a change of sides, which stops running turns
+let pressed = ""; // there, the key, button or swipe that no move has taken yet
 
 const you = () => $("you").value;
 const isAgents = (colour) => you() === "none" || (you() !== "both" && Number(you()) !== colour);
@@ -45,13 +46,16 @@ function pause() {
   return state.in_turns ? (you() === "none" ? PAUSE : 0) : PAUSE_IN_A_TURN;
 }
 
-// One request at a time; an error is shown on the page, and the board is loaded again.
-function attempt(action) {
-  if (running) return undefined;
+// One action at a time, after those that wait already.
+async function interrupt(action) {
+  waiting++;
+  while (running) await running;
+  waiting--;
   document.body.dataset.busy = true;
-  return (running = Promise.resolve(action).then(run));
+  await (running = Promise.resolve(action).then(run)); // begins later, so that `draw` sees that something runs
 }
 
+// An error is shown on the page, and the board is loaded again.
 async function run(action) {
   say("");
   try {
@@ -73,7 +77,10 @@ function receive(newState, kept = null) {
 
 // A person need not wait for the overlay, but a second click before the answer to the first is ignored.
 async function playMove(move) {
-  if (isLive() && running && !isPaused) return hold(move);
+  if (isLive() && running && !isPaused) {
+    pressed = move;
+    return;
+  }
   if (isPlaying) return;
   isPlaying = true;
   const { ply } = state;
@@ -83,25 +90,21 @@ async function playMove(move) {
   });
 }
 
-// In a game that does not wait, a button or a swipe counts as a key held for two moves.
-function hold(move) {
-  held = move;
-  setTimeout(() => held === move && (held = ""), 2 * state.pace);
-}
-
 // Plays the agent's turns until a person is to move or the game is over; then shows the overlay.
 async function goOn() {
-  const mine = ++generation;
-  while (!state.result && isAgents(state.to_move) && !isPaused) {
+  while (!state.result && isAgents(state.to_move) && !isPaused && !waiting) {
     if (!state.pace) await explain();
     receive(await paced(agentsMove()), state.pace ? analysis : null);
-    if (mine !== generation) return;
   }
-  while (isLive() && !isPaused) {
-    receive(await paced(order("play", { move: held || state.legal.at(-1), ply: state.ply })));
-    if (mine !== generation) return;
-  }
-  if (overlay() && !state.result) await analyse();
+  while (isLive() && !isPaused && !waiting) receive(await paced(order("play", { move: keyed(), ply: state.ply })));
+  if (overlay() && !state.result && !waiting) await analyse();
+}
+
+// The move of a game that does not wait: of the key held down or pressed since the last one, else to wait.
+function keyed() {
+  const move = held || pressed || state.legal.at(-1);
+  pressed = "";
+  return move;
 }
 
 const explain = async () => overlay() && you() === "none" && analyse();
@@ -128,13 +131,6 @@ async function analyse() {
   draw("The agent is thinking…");
   analysis = await search("analysis", { overlay: overlay() });
   draw();
-}
-
-// Stops running turns: waits for the answer to the present request, then runs the action.
-async function interrupt(action) {
-  generation++;
-  while (running) await running;
-  await attempt(action);
 }
 
 // A click on a cell of the board: its name, and its move if one click plays one.
@@ -360,13 +356,13 @@ document.addEventListener("keydown", (event) => {
   if (!state || ![...state.directions, ...state.buttons].includes(direction)) return;
   event.preventDefault();
   if (!state.pace) return steer(direction);
-  held = direction;
+  held = pressed = direction;
   if (!event.repeat && isLive() && (isPaused || !running)) interrupt(start);
 });
 document.addEventListener("keyup", (event) => {
   if (playedBy(event.key) === held) held = "";
 });
-window.addEventListener("blur", () => (held = ""));
+window.addEventListener("blur", () => (held = pressed = ""));
 listenToSwipes($("board"), (direction) => state?.directions.includes(direction) && steer(direction));
 
 async function start() {
@@ -380,7 +376,7 @@ function steer(direction) {
   else if (state.legal.includes(direction)) playMove(direction);
 }
 
-attempt(async () => {
+interrupt(async () => {
   state = await ask("api/state");
   fillControls();
   recall();
