@@ -7,9 +7,8 @@
 - A game always starts in the same way, and many games have no chance, so that an agent can learn one sequence of moves
   by heart. `octax:pong:sticky` repeats the last move one time in four instead of the chosen one (Machado et al. 2018,
   section 5.2), so that the agent must react to what it sees.
-- Some games move only every few moves: Blinky every 4th, Worm every 7th. There a single move hardly matters, and no
-  screen shows which key was held in it. `octax:worm:hold7` holds an action for 7 moves of octax; the player then sees
-  every seventh of their 28 frames.
+- In some games a single move hardly matters, and no screen shows which key was held in it: the worm goes one step in 7.
+  `octax:worm:hold7` holds an action for 7 moves of octax; the player then sees every seventh of their 28 frames.
 - octax ends an episode after 4,500 moves, five minutes of play. That is a truncation: values bootstrap across it.
 - octax reads the score from a byte of the emulator. When it passes 255, or begins again at 0, octax takes away
   some 250 points; here a reward is taken modulo 256, between -128 and 127.
@@ -17,7 +16,7 @@
 
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -33,10 +32,11 @@ from octax import environments
 from muzero_jax.games import outside
 from muzero_jax.games.notation import named
 from muzero_jax.games.states import Seated
-from muzero_jax.games.view import EMPTY, FADING, LIT, PACE, PIXELS, Squares, View
+from muzero_jax.games.view import EMPTY, FADING, LIT, PIXELS, Squares, View
 from muzero_jax.types import EnvState
 
 STICKY, SHARE_REPEATED = "sticky", 0.25
+PACE = 1000 / 15  # milliseconds a move of octax, for a person who plays or watches
 HOLDS = {f"hold{moves}": moves for moves in range(2, 9)}
 OPTIONS = STICKY, *HOLDS
 WAIT = "wait"
@@ -90,8 +90,7 @@ class Rules:
 
     num_players = 1
 
-    def __init__(self, name: str):
-        level, *options = name.split(outside.SEPARATOR)
+    def __init__(self, level: str, *options: str):
         self._env = _environment(level)
         self._is_sticky = STICKY in options
         self._moves = _moves(options)
@@ -157,16 +156,19 @@ def pixels(state: EnvState) -> Squares:
     return np.where(frames[..., -1], LIT, np.where(frames.any(-1), FADING, EMPTY)).tolist()
 
 
-def facts(name: str) -> dict[str, Any]:
+def facts(level: str, *options: str) -> dict[str, Any]:
     """The fields of a `Game` in addition to its name and rules."""
-    level, *options = name.split(outside.SEPARATOR)
-    game = level.rstrip(digits)
+    game, moves = level.rstrip(digits), _moves(options)
     title, words, goal = GAMES_OF_OCTAX[game]
-    title = ", ".join([f"{title} {level.removeprefix(game)}".strip(), *options])
-    view = View(pixels, page=PIXELS, pace=PACE * _moves(options))
-    return {"title": title, "goal": goal, "notation": named([*words.split(), WAIT], KEYS), "view": view}
+    said = [STICKY] * (STICKY in options) + [f"moves of {moves}"] * (moves > 1)
+    return {
+        "title": ", ".join([f"{title} {level.removeprefix(game)}".strip(), *said]),
+        "goal": goal,
+        "notation": named([*words.split(), WAIT], KEYS),
+        "view": View(pixels, page=PIXELS, pace=PACE * moves),
+    }
 
 
-def _moves(options: list[str]) -> int:
+def _moves(options: Sequence[str]) -> int:
     """Moves of octax for which an action is held."""
-    return max([1, *(HOLDS[option] for option in options if option in HOLDS)])
+    return max((HOLDS.get(option, 1) for option in options), default=1)

@@ -8,6 +8,7 @@ truncation: values bootstrap across it.
 import difflib
 import importlib
 from collections.abc import Sequence
+from string import digits
 from typing import Any
 
 import jax
@@ -25,7 +26,7 @@ SEPARATOR, LIST = ":", "list"
 LIBRARIES = {"gymnax": "gymnax six", "jumanji": "jumanji six", "octax": "octax opencv-python-headless"}
 """Libraries, each with the packages that pip installs. `LIBRARY_games.py` has the `NAMES` of its environments, their
 `Rules`, and optionally `facts`, a function from a name to further fields of its `Game`, and `OPTIONS`, words that may
-follow a name after colons."""
+follow a name after colons, one of each kind: those that differ in a number only are of one kind."""
 MOST_VALUES = 32
 """Integers with at most this many values are shown one-hot, as bools, because they are mostly kinds, not amounts."""
 
@@ -39,7 +40,7 @@ def is_outside(name: str) -> bool:
 
 
 def find(name: str) -> Game:
-    """The game `LIBRARY:NAME`; ValueError if there is none, or if it cannot be trained."""
+    """The game `LIBRARY:NAME` or `LIBRARY:NAME:OPTION`; ValueError if there is none, or if it cannot be trained."""
     library, _, inner = name.partition(SEPARATOR)
     try:
         module = importlib.import_module(f"muzero_jax.games.{library}_games")
@@ -48,17 +49,19 @@ def find(name: str) -> Game:
             f"{name} needs the package {error.name}, which is not installed; pip install {LIBRARIES[library]} brings it"
         ) from error
     given, *options = inner.split(SEPARATOR)
-    known = [SEPARATOR + option for option in getattr(module, "OPTIONS", ())]
+    known = getattr(module, "OPTIONS", ())
     if inner == LIST:
-        also = f"; each also with {', '.join(known)}" if known else ""
+        also = f"; each also with {', '.join(SEPARATOR + option for option in known)}" if known else ""
         raise ValueError(f"{library} has {', '.join(module.NAMES)}{also}")
     if given not in module.NAMES:
         closest = difflib.get_close_matches(given, sorted(module.NAMES), n=3, cutoff=0.0)
         raise ValueError(f"{library} has no environment {given!r} (did you mean {' or '.join(closest)}?)")
-    if unknown := [option for option in options if SEPARATOR + option not in known]:
+    if unknown := [option for option in options if option not in known]:
         raise ValueError(f"{library} has no option {unknown[0]!r}; it has {', '.join(known) or 'none'}")
+    if len({option.rstrip(digits) for option in options}) < len(options):
+        raise ValueError(f"{name} has two options of one kind; keep one")
     try:
-        rules = module.Rules(inner)
+        rules = module.Rules(given, *options)
         key, action = jax.eval_shape(lambda: (jax.random.key(0), jnp.int32(0)))
         state = jax.eval_shape(rules.init, key)
         check_alike(state, jax.eval_shape(rules.step, state, action, key))
@@ -67,7 +70,7 @@ def find(name: str) -> Game:
         raise ValueError(
             f"{name} cannot be trained ({problem}); only one player with one discrete action a move is supported"
         ) from error
-    facts: dict[str, Any] = module.facts(inner) if hasattr(module, "facts") else {"title": inner}
+    facts: dict[str, Any] = module.facts(given, *options) if hasattr(module, "facts") else {"title": inner}
     return Game(name=name, rules=lambda board_size: rules, layout=NO_CELLS, **facts)
 
 

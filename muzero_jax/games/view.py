@@ -25,12 +25,9 @@ INKS = ("black", "white", "red", "yellow", "blue")
 COLUMNS, CHESS, TILES, POINTS, PIXELS = "connect_four", "chess", "tiles", "points", "pixels"
 """Boards that front ends treat in a special way. On `COLUMNS`, a click chooses a column. On `CHESS` and `POINTS`, two
 clicks choose where a move starts and ends; `POINTS` writes it FROM/TO, by the mover's own points, `bar` and `off`.
-`TILES` is a grid of numbers. `PIXELS` is a screen that runs while you do nothing: its last action is to wait."""
+`TILES` is a grid of numbers, and `PIXELS` a screen."""
 PAGES = ("go", "othello", "tic_tac_toe", "hex", COLUMNS, CHESS, TILES, POINTS, PIXELS)
 """The boards that have their own drawing: the values of `View.page`."""
-
-PACE = 1000 / 15
-"""Milliseconds per move on a screen, for a person who plays or watches."""
 
 Squares = list[list[str]]
 """Rows of `X`, `O`, piece letters and `.`, the top row first."""
@@ -85,7 +82,7 @@ class View(NamedTuple):
     marks_last: bool = False  # whether actions are cells, so that the last move can be marked
     leans: bool = False  # whether each row lies half a cell to the right of the one above
     has_edges: bool = False  # whether the first player owns the top and bottom edge, and the other left and right
-    pace: float | None = None  # milliseconds a move, if the game does not wait for one
+    pace: float | None = None  # milliseconds a move, if the game does not wait; its last action is then to wait
     page: str | None = None  # the board that is drawn, one of `PAGES`; None: squares with their text
     checkers: Callable[[EnvState], Checkers] | None = None  # what the page `points` draws instead of `squares`
 

@@ -87,8 +87,8 @@ def emulator(monkeypatch):
 
 def test_sticky_actions_repeat_the_last_move_a_quarter_of_the_time(emulator):
     keys = jax.random.split(jax.random.key(0), 1000)
-    for name, share in (("pong", 0.0), ("pong:sticky", octax_games.SHARE_REPEATED)):
-        rules = octax_games.Rules(name)
+    for options, share in (([], 0.0), (["sticky"], octax_games.SHARE_REPEATED)):
+        rules = octax_games.Rules("pong", *options)
         move = jax.jit(jax.vmap(rules.step, (0, None, 0)))
         start = jax.tree.map(lambda x: jnp.broadcast_to(x, (1000, *x.shape)), rules.init(jax.random.key(1)))
         first = move(start, jnp.int32(0), keys)
@@ -109,16 +109,15 @@ def test_a_score_that_passes_255_costs_nothing(emulator):
 
 def test_an_action_is_held_for_some_moves_but_not_beyond_the_end(emulator):
     """The emulator's time limit comes with the third move, so that the rewards of later moves do not count."""
-    for name, rewards, over in (("pong:hold2", [4, 2], 1), ("pong:hold4:sticky", [6], 0)):
-        rules = octax_games.Rules(name)
+    for options, rewards, over in ((["hold2"], [4, 2], 1), (["hold4", "sticky"], [6], 0)):
+        rules = octax_games.Rules("pong", *options)
         state = rules.init(jax.random.key(0))
         for index, reward in enumerate(rewards):
             state = rules.step(state, jnp.int32(2), jax.random.key(1))
             assert (float(state.rewards[0]), bool(state.truncated)) == (reward, index == over)
             assert not state.terminated
-    seen = (
-        octax_games.Rules("pong:hold2").step(rules.init(jax.random.key(0)), jnp.int32(2), jax.random.key(1)).observation
-    )
+    rules = octax_games.Rules("pong", "hold2")
+    seen = rules.step(rules.init(jax.random.key(0)), jnp.int32(2), jax.random.key(1)).observation
     assert np.argwhere(seen).tolist() == [[2, 5, 1], [2, 5, 3]], "of eight pictures every second one"
 
 
@@ -147,7 +146,9 @@ def test_a_screen_shows_the_newest_frame_and_fading_pixels_and_its_keys_have_nam
 
 
 def test_a_held_game_is_named_so_and_runs_at_the_same_speed_and_unknown_options_are_refused(emulator):
-    facts, plain = octax_games.facts("worm:hold7"), octax_games.facts("worm")
-    assert facts["title"] == "SuperWorm, hold7" and facts["view"].pace == 7 * plain["view"].pace
-    with pytest.raises(ValueError, match="octax has no option 'slow'; it has :sticky, :hold2, :hold3"):
+    facts, plain = octax_games.facts("worm", "hold7"), octax_games.facts("worm")
+    assert facts["title"] == "SuperWorm, moves of 7" and facts["view"].pace == 7 * plain["view"].pace
+    with pytest.raises(ValueError, match="octax has no option 'slow'; it has sticky, hold2, hold3"):
         make_environment("octax:pong:slow")
+    with pytest.raises(ValueError, match="octax:pong:hold2:hold3 has two options of one kind"):
+        make_environment("octax:pong:hold2:hold3")

@@ -229,8 +229,7 @@ def test_pong_starts_with_a_key_and_its_agents_thoughts_stay_while_it_plays(page
         page.wait(lambda: len(page.moves()) > 12)
         assert page.driver.execute_script("return window.flips") is None
         assert page.find("#bar").get_property("hidden") and "%" in page.find("#actions button").text
-        two = "document.getElementById('overlay').dispatchEvent(new Event('change')); document.getElementById('new').click()"
-        page.driver.execute_script(two)
+        page.driver.execute_script("for (const id of ['hint', 'new']) document.getElementById(id).click()")
         page.wait(lambda: len(page.moves()) < 8)  # a new game goes on at once, but begins
         page.find("#pause").click()
         page.settle()

@@ -12,7 +12,7 @@ from muzero_jax.apps.play.thinking import Analysis
 from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.environment import environment_of, make_environment
 from muzero_jax.games.game import Game
-from muzero_jax.games.view import PACE, PIXELS, View
+from muzero_jax.games.view import PIXELS, View
 from muzero_jax.search.tree import Tree
 from tests.reference.drop import DROP
 from tests.reference.play import notation, of_chance, opening, played
@@ -158,7 +158,7 @@ ROWS = ["##.+", "..##", "+...", "#..#"]
 
 @pytest.fixture(scope="module")
 def screen():
-    view = View(lambda state: [list(row) for row in ROWS], page=PIXELS, pace=PACE)
+    view = View(lambda state: [list(row) for row in ROWS], page=PIXELS, pace=1000 / 15)
     environment = make_environment("minatar-breakout")
     return opening_of(environment._replace(game=Game("screen", "Screen", view=view)))
 
