@@ -108,8 +108,8 @@ def arcade(env: str) -> Config:
             learning_rate=0.01,
             schedule="cosine",
             # With it the model keeps the ball in imagination: three seeds of Pong learned in half as many updates, each
-            # of which takes half as long again. Where the next screen does not show the move it does harm: Worm, whose
-            # moves are to be held.
+            # of which takes half as long again. It does harm where the next screen does not show the move, as in Worm
+            # without `:hold7`.
             consistency_weight=2.0,
         ),
         evaluation=EvaluationConfig(num_simulations=8),  # likewise
