@@ -17,14 +17,18 @@ from muzero_jax.types import Environment, EnvState
 GAMES, POSITIONS, MOVES = 64, 12, 12
 
 
-def advance(environment: Environment, states: EnvState, key: jax.Array) -> tuple[EnvState, None]:
-    """A random move of each game; a finished one begins anew."""
-    of_action, of_move = jax.random.split(key)
-    actions = jax.random.randint(of_action, (GAMES,), 0, environment.num_actions)
-    keys = jax.random.split(of_move, GAMES)
-    step = jax.vmap(environment.move)(states, actions, keys)
-    new = jax.vmap(environment.init)(keys)
-    return jax.tree.map(lambda new, old: jax.vmap(jnp.where)(step.is_last, new, old), new, step.state), None
+def play(environment: Environment, states: EnvState, keys: jax.Array) -> EnvState:
+    """The states after a random move for each key; a finished game begins anew."""
+
+    def one(states, key):
+        of_action, of_move = jax.random.split(key)
+        actions = jax.random.randint(of_action, (GAMES,), 0, environment.num_actions)
+        keys = jax.random.split(of_move, GAMES)
+        step = jax.vmap(environment.move)(states, actions, keys)
+        new = jax.vmap(environment.init)(keys)
+        return jax.tree.map(lambda new, old: jax.vmap(jnp.where)(step.is_last, new, old), new, step.state), None
+
+    return jax.lax.scan(one, states, keys)[0]
 
 
 def seen(environment: Environment, states: EnvState, key: jax.Array) -> jax.Array:
@@ -46,17 +50,13 @@ def seen(environment: Environment, states: EnvState, key: jax.Array) -> jax.Arra
 
 for name in sys.argv[1:]:
     environment = make_environment(name)
-    play = jax.jit(
-        lambda states, keys, environment=environment: jax.lax.scan(partial(advance, environment), states, keys)[0]
-    )
-    look = jax.jit(partial(seen, environment))
-    states = play(
-        jax.vmap(environment.init)(jax.random.split(jax.random.key(0), GAMES)), jax.random.split(jax.random.key(1), 40)
-    )
+    advance, look = jax.jit(partial(play, environment)), jax.jit(partial(seen, environment))
+    starts = jax.vmap(environment.init)(jax.random.split(jax.random.key(0), GAMES))
+    states = advance(starts, jax.random.split(jax.random.key(1), 40))
     found = []
     for index in range(POSITIONS):
         found.append(np.asarray(look(states, jax.random.key(index))))
-        states = play(states, jax.random.split(jax.random.key(100 + index), 9))
+        states = advance(states, jax.random.split(jax.random.key(100 + index), 9))
     differs = np.concatenate(found, axis=-1)
     counts = differs.any(1)
     first = np.bincount(differs.argmax(1)[counts], minlength=MOVES) / max(1, counts.sum())

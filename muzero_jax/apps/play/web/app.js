@@ -356,7 +356,8 @@ document.addEventListener("keydown", (event) => {
   if (!state || ![...state.directions, ...state.buttons].includes(direction)) return;
   event.preventDefault();
   if (!state.pace) return steer(direction);
-  held = pressed = direction;
+  held = direction;
+  if (isLive()) pressed = direction;
   if (!event.repeat && isLive() && (isPaused || !running)) interrupt(start);
 });
 document.addEventListener("keyup", (event) => {
