@@ -199,7 +199,8 @@ def _introduce(
     compute_dtype, reason = precision.resolve(config.network.compute_dtype)
     say(f"game        {game_of(environment).title}{size}")
     say(f"device      {devices.describe_device(num_devices)}, {compute_dtype} ({reason})")
-    say(f"budget      {budget.describe(config)}; compiling and the final matches come on top")
+    on_top = "compiling and the final matches come" if environment.num_players == 2 else "compiling comes"
+    say(f"budget      {budget.describe(config)}; {on_top} on top")
     if config.offline:
         say(f"offline     from the games of {config.offline} alone; none are played")
     say(f"directory   {run_dir}")

@@ -174,11 +174,11 @@ class Run:
                 self._report(member, self.spent(member) | found)
 
     def conclude(self, index: int) -> dict[str, Any]:
-        """Plays an agent's final matches; returns its summary."""
+        """Plays an agent's final matches, if its game has any; returns its summary."""
         member = self.members[index]
         if member.failure:
             return {}
-        with self.clock.measure("finish"):
+        with self.clock.measure("finish" if member.evaluator.has_matches else "evaluate"):
             params = processes.local(self.program.params(self.state, index))
             found, scores = member.evaluator.conclude(params, self.iteration)
         member.write(self.spent(member) | scores)

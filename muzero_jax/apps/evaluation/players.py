@@ -66,7 +66,8 @@ LoadAgent = Callable[[Path], Agent]
 
 def searching(agent: Agent, num_simulations: int | None = None, *, true_rules: bool = False) -> Player:
     """Plays the choice of the agent's search; with `true_rules`, of a search with the ground-truth model."""
-    name = f"{'ground-truth model' if true_rules else 'agent'} ({num_simulations or agent.num_simulations} simulations)"
+    budget = num_simulations or agent.num_simulations
+    name = f"{'ground-truth model' if true_rules else 'agent'} ({budget} simulation{'s' * (budget != 1)})"
     search = agent.search(num_simulations, true_rules=true_rules)
     return search_player(agent.environment, search, name)
 
