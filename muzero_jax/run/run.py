@@ -30,7 +30,7 @@ from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment, Params, TrainState
 
-RANDOM_GAMES, MOST_MOVES = 256, 3000
+RANDOM_GAMES, MOST_MOVES = 64, 3000
 """The number of random games whose mean return is compared with self-play's, and their most moves."""
 
 
@@ -219,13 +219,14 @@ def not_finite(record: Record) -> str | None:
     return next((name for name in names if not math.isfinite(record.get(name, 0.0))), None)
 
 
-def measure_random_return(environment: Environment, *runs: Totals) -> None:
+def measure_random_return(environment: Environment, *runs: Totals, say: Callable[[str], None]) -> None:
     """Measures random play's mean return in a single-player game, once for each run with self-play.
 
     There is none if random games do not end in time.
     """
     lacking = [totals for totals in runs if totals.plays and RANDOM_RETURN not in totals.record]
     if lacking and environment.num_players == 1:
+        say(f"measuring the return of random play in {RANDOM_GAMES} games")
         found = random_play.play(environment, num_games=RANDOM_GAMES, max_moves=MOST_MOVES)
         if (mean := random_play.mean_return(found)) is not None:
             for totals in lacking:

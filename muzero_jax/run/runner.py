@@ -96,12 +96,12 @@ def train(
             for agent in planned:
                 keep(agent, say)
         processes.check_shared(planned[0].folder / configs.FILE)
-        say(f"{'training' if is_new else f'continuing from iteration {iteration}'}; Ctrl-C saves and stops")
         records = [last_record(agent.folder, up_to_iteration=iteration) for agent in planned]
         clock = Clock(max(records, key=lambda record: record.get("time/minutes", 0.0)))  # an agent may have ended early
         clock.seconds["compile"] += time.perf_counter() - start
         totals = [Totals(agent.config, record, flops_) for agent, record in zip(planned, records, strict=True)]
-        measure_random_return(algorithm.environment, *totals)
+        measure_random_return(algorithm.environment, *totals, say=say)
+        say(f"{'training' if is_new else f'continuing from iteration {iteration}'}; Ctrl-C saves and stops")
         where, members = devices.local_mesh(mesh), []
         for agent, own in zip(planned, totals, strict=True):
             evaluator = make_evaluator(agent.config, algorithm, where, agent.folder, abstract_params, iteration)

@@ -49,9 +49,9 @@ def test_random_play_that_does_not_end_in_time_has_no_return(ends, found, monkey
     """Freeway's games last 2,500 moves whatever is played, and a record holds only numbers."""
     monkeypatch.setattr("muzero_jax.run.run.MOST_MOVES", 2)
     step = Step(PROBES.init(jax.random.key(0)), jnp.float32(1), jnp.float32(not ends), jnp.bool_(ends))
-    totals = Totals(Config(), {}, Flops(0.0, 0.0))
-    measure_random_return(PROBES._replace(num_players=1, move=lambda state, action, key: step), totals)
-    assert totals.record.get(RANDOM_RETURN, "none") == found
+    totals, said = Totals(Config(), {}, Flops(0.0, 0.0)), []
+    measure_random_return(PROBES._replace(num_players=1, move=lambda state, action, key: step), totals, say=said.append)
+    assert totals.record.get(RANDOM_RETURN, "none") == found and len(said) == 1
 
 
 def test_a_resumed_run_reads_the_last_record_up_to_its_checkpoint(tmp_path):

@@ -67,10 +67,11 @@ class Match(Games, OfRun):
     """Games against one opponent: colours balanced, every random opening played from both sides."""
 
     opponent: str = "random"
-    """random, greedy (the run's policy head), rules:N (its network searching with the ground-truth model), mcts:N
-    (rollout MCTS with N simulations), expectimax:N, highest-gain and pip-count (games with dice), another agent of the
-    same game (RUN, RUN@N, RUN:rules@N, RUN:greedy, agent:NAME), or another program ("gtp:COMMAND", "uci:COMMAND",
-    "usi:COMMAND", "gnubg:COMMAND"). docs/commands.md explains all names"""
+    """random, greedy (the run's policy head), rules:N (its network searching with the ground-truth model), sampled:N
+    (moves drawn from its search's policy), mcts:N (rollout MCTS with N simulations), expectimax:N, highest-gain and
+    pip-count (games with dice), another agent of the same game (RUN, RUN@N, RUN:rules@N, RUN:sampled@N, RUN:greedy,
+    agent:NAME), or another program ("gtp:COMMAND", "uci:COMMAND", "usi:COMMAND", "gnubg:COMMAND"). docs/commands.md
+    explains all names"""
 
 
 @dataclass(frozen=True, kw_only=True)

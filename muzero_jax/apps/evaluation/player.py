@@ -37,6 +37,20 @@ def search_player(environment: Environment, search_fn: SearchFn, name: str = "se
     return Player(name, act)
 
 
+def sampling_player(environment: Environment, search_fn: SearchFn, name: str) -> Player:
+    """Draws each action from the policy of `search_fn`; give it a search without noise.
+
+    Gumbel MuZero's self-play draws from nearly this policy, and MuZero with PUCT from this one at temperature 1.
+    """
+
+    def act(params, key, states):
+        search_key, action_key = jax.random.split(key)
+        policy = search_fn(params, search_key, environment.roots(states)).policy
+        return jax.random.categorical(action_key, jnp.log(policy)).astype(jnp.int32)
+
+    return Player(name, act, stochastic=True)
+
+
 _OF_CHANCE = 0x636861
 
 

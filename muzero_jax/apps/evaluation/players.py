@@ -2,8 +2,10 @@
 
     RUN[@N]          a run's agent, searching with N simulations
     RUN:rules[@N]    the same network and search, planning with the ground-truth model
+    RUN:sampled[@N]  the same search, each move drawn from its policy instead of the best one
     RUN:greedy       its policy head, without search
-    rules:N, greedy  the same for the host, which is the run that the others play against
+    rules:N, sampled:N, greedy
+                     the same for the host, which is the run that the others play against
     mcts:N, random   rollout MCTS with N simulations; uniformly random legal moves
     gtp:COMMAND, uci:COMMAND, usi:COMMAND, gnubg:COMMAND
                      another program, with settings after semicolons (`apps.engines.engines`)
@@ -25,7 +27,7 @@ from muzero_jax.agent import Agent, check_budget, load_agent
 from muzero_jax.apps.engines import engines
 from muzero_jax.apps.engines.engines import EngineSpec
 from muzero_jax.apps.evaluation.expectimax import expectimax_player, gain_player, pip_count_player
-from muzero_jax.apps.evaluation.player import Player, random_player, search_player
+from muzero_jax.apps.evaluation.player import Player, random_player, sampling_player, search_player
 from muzero_jax.apps.evaluation.rollout_mcts import rollout_mcts_player
 from muzero_jax.games.catalogue import check_for_two
 from muzero_jax.storage import agent_file, run_directory
@@ -33,18 +35,20 @@ from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment, Params
 
 SPECS = (
-    "random, greedy, mcts:N, rules:N, expectimax:N, highest-gain, pip-count, RUN, RUN@N, RUN:rules@N or RUN:greedy, "
-    "where RUN is a run directory, RUN/versions/N or agent:NAME; or another program, gtp:COMMAND, uci:COMMAND, "
-    "usi:COMMAND or gnubg:COMMAND (docs/commands.md)"
+    "random, greedy, mcts:N, rules:N, sampled:N, expectimax:N, highest-gain, pip-count, RUN, RUN@N, RUN:rules@N, "
+    "RUN:sampled@N or RUN:greedy, where RUN is a run directory, RUN/versions/N or agent:NAME; or another program, "
+    "gtp:COMMAND, uci:COMMAND, usi:COMMAND or gnubg:COMMAND (docs/commands.md)"
 )
 BY_RULES: dict[str, Callable[[Environment], Player]] = {"highest-gain": gain_player, "pip-count": pip_count_player}
 """Players that need neither a network nor a budget."""
+SEARCHES = ("rules", "sampled")
+"""Ways of an agent's search beside its own."""
 
 
 class PlayerSpec(NamedTuple):
     """A parsed player name."""
 
-    kind: str  # agent, rules, greedy, mcts, random, engine or one of `BY_RULES`
+    kind: str  # agent, greedy, mcts, expectimax, random, engine, or one of `SEARCHES` or `BY_RULES`
     run: str | None = None  # the run whose network plays; None: the host's, or no network
     num_simulations: int | None = None  # N of the name, for expectimax a depth; None: the name gives none
     engine: EngineSpec | None = None  # for another program
@@ -67,9 +71,19 @@ LoadAgent = Callable[[Path], Agent]
 def searching(agent: Agent, num_simulations: int | None = None, *, true_rules: bool = False) -> Player:
     """Plays the choice of the agent's search; with `true_rules`, of a search with the ground-truth model."""
     budget = num_simulations or agent.num_simulations
-    name = f"{'ground-truth model' if true_rules else 'agent'} ({budget} simulation{'s' * (budget != 1)})"
+    name = f"{'ground-truth model' if true_rules else 'agent'} ({_simulations(budget)})"
     search = agent.search(num_simulations, true_rules=true_rules)
     return search_player(agent.environment, search, name)
+
+
+def sampling(agent: Agent, num_simulations: int) -> Player:
+    """Draws each move from the policy of the agent's search."""
+    name = f"sampled policy ({_simulations(num_simulations)})"
+    return sampling_player(agent.environment, agent.search(num_simulations), name)
+
+
+def _simulations(number: int) -> str:
+    return f"{number} simulation{'s' * (number != 1)}"
 
 
 def policy_head(agent: Agent) -> Player:
@@ -91,10 +105,10 @@ def parse(text: str, *, others: str = "") -> PlayerSpec:
     run, _, kind = rest.rpartition(":")
     if is_run(rest):
         return PlayerSpec("agent", str(Path(rest)), budget)
-    if is_run(run) and (kind == "rules" or (kind == "greedy" and budget is None)):
+    if is_run(run) and (kind in SEARCHES or (kind == "greedy" and budget is None)):
         return PlayerSpec(kind, str(Path(run)), budget)
     kind, budget = _split_budget(text, ":")
-    if (kind in ("mcts", "rules", "expectimax") and budget) or text in ("random", "greedy", *BY_RULES):
+    if (kind in ("mcts", "expectimax", *SEARCHES) and budget) or text in ("random", "greedy", *BY_RULES):
         return PlayerSpec(kind, None, budget)
     if text.startswith(agent_file.PREFIX):  # for the same error message as elsewhere
         name = text.removeprefix(agent_file.PREFIX).partition("@")[0].partition(":")[0]
@@ -159,6 +173,8 @@ def _enter_network(kind: str, budget: int, agent: Agent) -> Entrant:
         name, player = f"{agent.name}:greedy", policy_head(agent)
     elif kind == "rules":
         name, player = f"{agent.name}:rules@{budget}", searching(agent, budget, true_rules=True)
+    elif kind == "sampled":
+        name, player = f"{agent.name}:sampled@{budget}", sampling(agent, budget)
     else:
         name, player = f"{agent.name}@{budget}", searching(agent, budget)
     config = agent.config

@@ -15,8 +15,10 @@ from muzero_jax import algorithm as algorithms
 from muzero_jax.apps.evaluation import engine_matches, matches, pictures, players, tournament
 from muzero_jax.apps.evaluation.engine_matches import Conditions
 from muzero_jax.apps.evaluation.matches import MatchResult, wilson_interval
+from muzero_jax.apps.evaluation.player import sampling_player
 from muzero_jax.apps.evaluation.players import PlayerSpec
 from muzero_jax.storage import agent_file
+from muzero_jax.types import SearchOutput
 from tests.reference import tiny_run
 
 HOST = tiny_run.agent()
@@ -41,9 +43,11 @@ NAMES = {
     "B/": ("B@9", "agent (9 simulations)"),  # as a shell completes it
     "B:rules": ("B:rules@9", "ground-truth model (9 simulations)"),
     "B:rules@8": ("B:rules@8", "ground-truth model (8 simulations)"),
+    "B:sampled@8": ("B:sampled@8", "sampled policy (8 simulations)"),
     "B:greedy": ("B:greedy", "greedy prior"),
     "greedy": ("A:greedy", "greedy prior"),
     "rules:5": ("A:rules@5", "ground-truth model (5 simulations)"),
+    "sampled:1": ("A:sampled@1", "sampled policy (1 simulation)"),
     "mcts:7": ("mcts:7", "rollout MCTS (7 simulations)"),
     "random": ("random", "random"),
 }
@@ -56,7 +60,7 @@ def test_a_name_says_who_plays_with_which_weights_and_budget(runs, weights):
     field = tournament.enter(tuple(map(placed, NAMES)), partial(agents.load_agent, num_simulations=9))
     found = [(entrant.name, entrant.player.name) for entrant in field.entrants]
     assert found == [(placed(name), says) for name, says in NAMES.values()] and field.host.iteration == 6
-    for entrant in field.entrants[:8]:
+    for entrant in field.entrants[:10]:
         tiny_run.assert_same(entrant.params, weights)
     assert players.parse("agent:hex_5x5:rules@8") == PlayerSpec("rules", "agent:hex_5x5", 8)
 
@@ -75,6 +79,19 @@ def test_an_agents_search_plays_legal_moves_without_noise(true_rules, weights):
     assert len({tuple(act(weights, jax.random.key(seed), states).tolist()) for seed in range(8)}) == 1
     states = states.replace(legal_action_mask=states.legal_action_mask.at[:, :8].set(False))
     np.testing.assert_array_equal(act(weights, jax.random.key(0), states), [8, 8])
+
+
+def test_a_sampled_move_follows_the_policy_of_the_search():
+    """Of 4,000 draws from 0.75, 0.25 and nothing, the first has 3,000, with a standard deviation of 27."""
+    policy = jnp.tile(jnp.array([0.75, 0.25] + [0.0] * 7), (4000, 1))
+
+    def search(params, key, roots):
+        return SearchOutput(jnp.ones(4000, jnp.int32), policy, jnp.zeros(4000), None)
+
+    player = sampling_player(HOST.environment, search, "sampled")
+    states = jax.vmap(HOST.environment.init)(jax.random.split(jax.random.key(0), 4000))
+    counts = np.bincount(player.act(None, jax.random.key(0), states), minlength=9)
+    assert 2900 < counts[0] < 3100 and counts[0] + counts[1] == 4000 and player.stochastic
 
 
 def tiny_hex(kind, folder):
