@@ -45,7 +45,9 @@ def sampling_player(environment: Environment, search_fn: SearchFn, name: str) ->
 
     def act(params, key, states):
         search_key, action_key = jax.random.split(key)
-        policy = search_fn(params, search_key, environment.roots(states)).policy
+        output = search_fn(params, search_key, environment.roots(states))
+        # jaxlib 0.10.2 crashes on a CPU while it compiles a match with a search whose action nobody needs.
+        _, policy = jax.lax.optimization_barrier((output.action, output.policy))
         return jax.random.categorical(action_key, jnp.log(policy)).astype(jnp.int32)
 
     return Player(name, act, stochastic=True)
