@@ -222,14 +222,14 @@ def test_resuming_takes_everything_from_the_saved_config_except_the_flags(saved_
 
 
 def test_a_match_as_json_is_one_object(run, saved_run):
-    arguments = ["--run", saved_run, "--opponent", "random", "--games", 8, "--num-simulations", 2, "--json"]
+    arguments = ["--run", saved_run, "--opponent", "sampled:2", "--games", 8, "--num-simulations", 2, "--json"]
     status, output, progress = run("evaluate", "match", *arguments)
     result = json.loads(output)
     assert status == 0 and progress.startswith("compiling the match (")
     assert result["wins"] + result["draws"] + result["losses"] == result["games"] == 8 >= result["distinct_games"]
     low, high = result["ci95"]
     assert 0 <= low <= result["score"] == (result["wins"] + result["draws"] / 2) / 8 <= high <= 1
-    assert (result["iteration"], result["opponent"], result["illegal_actions"]) == (6, "random", 0)
+    assert (result["iteration"], result["opponent"], result["illegal_actions"]) == (6, "sampled:2", 0)
     assert (result["run"], result["player"]) == (str(saved_run), "agent (2 simulations)")
 
 
