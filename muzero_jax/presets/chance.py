@@ -89,7 +89,8 @@ def arcade(env: str) -> Config:
     # moves differ by some 0.01 at first, and at 0.4 the search's policy hardly left the network's. Worm learned nothing
     # at 0.3. Where points come faster, 2 makes a target of noise too: a run of Brix had 6.2 with it, and 10.7 with 0.3
     # (these runs without `pixels`' dense layer).
-    # In Blinky Q differs by 0.3 where moves do not matter; at 0.1 three seeds gained, and no longer run was made at 0.3.
+    # In Blinky Q differs by 0.3 where moves do not matter. With `:hold4` three seeds gained at 0.1, and none had a
+    # full run at 0.3.
     scales = {"blinky": 0.1, "brix": 0.3}
     value_scale = next((scale for name, scale in scales.items() if name in env), 2.0)
     return Config(

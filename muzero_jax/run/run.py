@@ -31,7 +31,7 @@ from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment, Params, TrainState
 
 RANDOM_GAMES, MOST_MOVES = 64, 3000
-"""The number of random games whose mean return is compared with self-play's, and their most moves."""
+"""Random games whose mean return is compared with self-play's (256 of Blinky took 4 minutes), and their most moves."""
 
 
 class Diverged(ValueError):

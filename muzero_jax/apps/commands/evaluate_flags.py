@@ -49,7 +49,7 @@ class Games(Command):
 
     games: Count = 256
     """games of the match, or of each pair in a tournament, rounded up to a multiple of two games per device. Repeated
-    games do not count if the game has no dice and no player is random or mcts:N"""
+    games do not count if the game has no dice and no player is random, mcts:N or sampled:N"""
     opening_plies: Annotated[int, Meta(ge=0, le=1_000_000)] | None = None
     """random moves at the start of each game; default: the (first) run's evaluation.opening_plies"""
     seed: Seed = 0
@@ -68,7 +68,7 @@ class Match(Games, OfRun):
 
     opponent: str = "random"
     """random, greedy (the run's policy head), rules:N (its network searching with the ground-truth model), sampled:N
-    (moves drawn from its search's policy), mcts:N (rollout MCTS with N simulations), expectimax:N, highest-gain and
+    (moves sampled from its search's policy), mcts:N (rollout MCTS with N simulations), expectimax:N, highest-gain and
     pip-count (games with dice), another agent of the same game (RUN, RUN@N, RUN:rules@N, RUN:sampled@N, RUN:greedy,
     agent:NAME), or another program ("gtp:COMMAND", "uci:COMMAND", "usi:COMMAND", "gnubg:COMMAND"). docs/commands.md
     explains all names"""

@@ -91,7 +91,7 @@ def match_in_pieces(
 
 
 def is_stochastic(environment: Environment, *both: Player) -> bool:
-    """Whether games of these players from the same opening may differ, by random players or by the game's chance."""
+    """Whether games of these players from the same opening may differ, because a player or the game uses chance."""
     return any(player.stochastic for player in both) or needs_key(environment)
 
 

@@ -38,15 +38,15 @@ def search_player(environment: Environment, search_fn: SearchFn, name: str = "se
 
 
 def sampling_player(environment: Environment, search_fn: SearchFn, name: str) -> Player:
-    """Draws each action from the policy of `search_fn`; give it a search without noise.
+    """Samples each action from the policy of `search_fn`; give it a search without noise.
 
-    Gumbel MuZero's self-play draws from nearly this policy, and MuZero with PUCT from this one at temperature 1.
+    This is nearly Gumbel MuZero's self-play, and PUCT's at temperature 1, both without noise at the root.
     """
 
     def act(params, key, states):
         search_key, action_key = jax.random.split(key)
         output = search_fn(params, search_key, environment.roots(states))
-        # jaxlib 0.10.2 crashes on a CPU while it compiles a match with a search whose action nobody needs.
+        # jaxlib 0.10.2 crashes on a CPU while it compiles a match with a search whose action is unused.
         _, policy = jax.lax.optimization_barrier((output.action, output.policy))
         return jax.random.categorical(action_key, jnp.log(policy)).astype(jnp.int32)
 

@@ -2,7 +2,7 @@
 
     RUN[@N]          a run's agent, searching with N simulations
     RUN:rules[@N]    the same network and search, planning with the ground-truth model
-    RUN:sampled[@N]  the same search, each move drawn from its policy instead of the best one
+    RUN:sampled[@N]  the same search, each move sampled from its policy
     RUN:greedy       its policy head, without search
     rules:N, sampled:N, greedy
                      the same for the host, which is the run that the others play against
@@ -42,7 +42,7 @@ SPECS = (
 BY_RULES: dict[str, Callable[[Environment], Player]] = {"highest-gain": gain_player, "pip-count": pip_count_player}
 """Players that need neither a network nor a budget."""
 SEARCHES = ("rules", "sampled")
-"""Ways of an agent's search beside its own."""
+"""Kinds of player that change how an agent's search plays."""
 
 
 class PlayerSpec(NamedTuple):
@@ -77,7 +77,7 @@ def searching(agent: Agent, num_simulations: int | None = None, *, true_rules: b
 
 
 def sampling(agent: Agent, num_simulations: int) -> Player:
-    """Draws each move from the policy of the agent's search."""
+    """Samples each move from the policy of the agent's search."""
     name = f"sampled policy ({_simulations(num_simulations)})"
     return sampling_player(agent.environment, agent.search(num_simulations), name)
 
