@@ -60,7 +60,7 @@ LINES = {
     "apps.check": 627,
     "apps.commands": 1658,
     "apps.engines": 1102,
-    "apps.evaluation": 3396,
+    "apps.evaluation": 3383,
     "apps.notebook": 57,
     "apps.play": 3136,
     "apps.sources": 477,

@@ -41,8 +41,8 @@ SPECS = (
 )
 BY_RULES: dict[str, Callable[[Environment], Player]] = {"highest-gain": gain_player, "pip-count": pip_count_player}
 """Players that need neither a network nor a budget."""
-SEARCHES = ("rules", "sampled")
-"""Kinds of player that change how an agent's search plays."""
+SEARCHES = {"rules": "ground-truth model", "sampled": "sampled policy"}
+"""Kinds of player that change how an agent's search plays, as the tables call them."""
 
 
 class PlayerSpec(NamedTuple):
@@ -68,22 +68,12 @@ LoadAgent = Callable[[Path], Agent]
 """Loads a run: `agent.load_agent` with the budget and the board of a command."""
 
 
-def searching(agent: Agent, num_simulations: int | None = None, *, true_rules: bool = False) -> Player:
-    """Plays the choice of the agent's search; with `true_rules`, of a search with the ground-truth model."""
+def searching(agent: Agent, num_simulations: int | None = None, *, kind: str = "agent") -> Player:
+    """Plays the choice of the agent's search, or as one of `SEARCHES`: with the ground-truth model, or sampled."""
     budget = num_simulations or agent.num_simulations
-    name = f"{'ground-truth model' if true_rules else 'agent'} ({_simulations(budget)})"
-    search = agent.search(num_simulations, true_rules=true_rules)
-    return search_player(agent.environment, search, name)
-
-
-def sampling(agent: Agent, num_simulations: int) -> Player:
-    """Samples each move from the policy of the agent's search."""
-    name = f"sampled policy ({_simulations(num_simulations)})"
-    return sampling_player(agent.environment, agent.search(num_simulations), name)
-
-
-def _simulations(number: int) -> str:
-    return f"{number} simulation{'s' * (number != 1)}"
+    name = f"{SEARCHES.get(kind, kind)} ({budget} simulation{'s' * (budget != 1)})"
+    make = sampling_player if kind == "sampled" else search_player
+    return make(agent.environment, agent.search(num_simulations, true_rules=kind == "rules"), name)
 
 
 def policy_head(agent: Agent) -> Player:
@@ -171,12 +161,9 @@ def _enter_network(kind: str, budget: int, agent: Agent) -> Entrant:
     """The agent's policy head (`greedy`), or its search."""
     if kind == "greedy":
         name, player = f"{agent.name}:greedy", policy_head(agent)
-    elif kind == "rules":
-        name, player = f"{agent.name}:rules@{budget}", searching(agent, budget, true_rules=True)
-    elif kind == "sampled":
-        name, player = f"{agent.name}:sampled@{budget}", sampling(agent, budget)
     else:
-        name, player = f"{agent.name}@{budget}", searching(agent, budget)
+        way = f":{kind}" if kind in SEARCHES else ""
+        name, player = f"{agent.name}{way}@{budget}", searching(agent, budget, kind=kind)
     config = agent.config
     plays_alike = kind, budget, config.model, config.network, config.search, config.targets, config.algorithm
     if config.algorithm.file:  # it may read any field of the config

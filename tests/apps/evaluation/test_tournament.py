@@ -71,10 +71,10 @@ def test_an_unknown_player_or_too_large_a_budget_is_refused(saved_run, text):
         players.parse(text.replace("RUN", str(saved_run)), others="agent, ")
 
 
-@pytest.mark.parametrize("true_rules", [False, True])
-def test_an_agents_search_plays_legal_moves_without_noise(true_rules, weights):
+@pytest.mark.parametrize("kind", ["agent", "rules"])
+def test_an_agents_search_plays_legal_moves_without_noise(kind, weights):
     """Eight keys give one move on an empty board, where noise would give several."""
-    act = jax.jit(players.searching(HOST, 3, true_rules=true_rules).act)
+    act = jax.jit(players.searching(HOST, 3, kind=kind).act)
     states = jax.vmap(HOST.environment.init)(jax.random.split(jax.random.key(0), 2))
     assert len({tuple(act(weights, jax.random.key(seed), states).tolist()) for seed in range(8)}) == 1
     states = states.replace(legal_action_mask=states.legal_action_mask.at[:, :8].set(False))
