@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from muzero_jax.apps.commands import parser
 from muzero_jax.apps.commands.command_line import report_errors
+from muzero_jax.apps.evaluation.tables import signed
 from muzero_jax.ops import devices
 from muzero_jax.own import files
 from muzero_jax.own.trust import Trust
@@ -160,8 +161,10 @@ def strength(config: Config, matches: dict[str, Any]) -> str:
     for opponent, match in matches.items():
         low, high = (f"{100 * end:.1f}" for end in match["ci95"])
         games = f"{match['wins']} / {match['draws']} / {match['losses']}"
-        rows.append((opponent, f"{100 * match['score']:.1f}%", f"{low} to {high}", games))
-    scores = table(("opponent", "score", "95% interval", "won / drawn / lost"), rows)
+        points = (signed(match["mean_points"]),) if "mean_points" in match else ()
+        rows.append((opponent, f"{100 * match['score']:.1f}%", f"{low} to {high}", games, *points))
+    columns = ("opponent", "score", "95% interval", "won / drawn / lost", "points a game")
+    scores = table(columns[: len(rows[0])], rows)
     e = config.evaluation
     how = f"It searched {e.num_simulations} simulations a move without noise, after {e.opening_plies} random moves."
     return f"{scores}\n\n{fill(f'{how} Every opening was played from both sides; mcts:N is rollout MCTS.')}"

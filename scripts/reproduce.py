@@ -179,7 +179,7 @@ def compare(new: list[Point], old: list[Point]) -> int:
             mean, (low, high) = np.mean(scores), expected(known[group], metric, len(scores))
             is_inside = low <= mean <= high
             all_inside &= is_inside
-            where, kind = "inside" if is_inside else "OUTSIDE", ".1%" if comparison.is_share(metric) else ".4g"
+            where, kind = "inside" if is_inside else "OUTSIDE", ".1%" if metrics.is_share(metric) else ".4g"
             print(f"{group}, {metric}: {mean:{kind}} lies {where} [{low:{kind}}, {high:{kind}}]")
     return 0 if all_inside else 1
 
@@ -195,7 +195,7 @@ def expected(points: Sequence[Point], metric: str, num_runs: int) -> tuple[float
     scores, games = np.array([point.score for point in finals]), float(np.mean([point.games for point in finals]))
     variance = scores.var(ddof=1) if len(scores) > 1 else 0.0
     low, high = -np.inf, np.inf
-    if comparison.is_share(metric):
+    if metrics.is_share(metric):
         low, high, smoothed = 0.0, 1.0, (scores.mean() * games + 1) / (games + 2)
         variance = max(variance, smoothed * (1 - smoothed) / games)
     elif len(scores) == 1:

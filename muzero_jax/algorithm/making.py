@@ -6,6 +6,7 @@ from typing import Any
 
 from muzero_jax.algorithm import learning, playing
 from muzero_jax.algorithm.record import Algorithm
+from muzero_jax.games.catalogue import check_players
 from muzero_jax.learning import learner, losses, replay, self_play
 from muzero_jax.ops import precision
 from muzero_jax.own import python_file
@@ -24,9 +25,11 @@ def make(config: Config, environment: Environment | None = None, model: Model | 
         values within `network.support_range` (1 by default) and clip others, so raise it, scale your game's rewards, or
         bring a model with another support.
 
-    Raises ValueError if the config names something that cannot be built, or the user's file makes no algorithm.
+    Raises ValueError if the config names something that cannot be built, the user's file makes no algorithm, or more
+    than two play.
     """
     environment = environment or playing.build_environment(config)
+    check_players(environment)
     algorithm = _configured(config, environment, model or playing.build_model(config, environment))
     file = config.algorithm.file
     if not file:

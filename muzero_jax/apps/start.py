@@ -15,7 +15,7 @@ from muzero_jax.apps.check import model as model_checks
 from muzero_jax.apps.evaluation.progress import open_versions
 from muzero_jax.apps.sources import offline, warm_start
 from muzero_jax.games import own_game
-from muzero_jax.games.catalogue import game_of
+from muzero_jax.games.catalogue import check_players, game_of
 from muzero_jax.ops import devices, precision
 from muzero_jax.own import python_file
 from muzero_jax.run import autotune, budget, compilation_cache, metrics, processes, runner
@@ -87,6 +87,7 @@ def prepare(
             opened.enter_context(run_directory.opened(run_dir, **wanted))
         algorithm = build(configs.without_record(config)) if build else algorithms.make(config)
         if build:
+            check_players(algorithm.environment)
             config = configs.with_record(config)
         else:
             _check_files(config, algorithm, say, is_new=not session.resume)
@@ -204,8 +205,10 @@ def _introduce(
     if config.offline:
         say(f"offline     from the games of {config.offline} alone; none are played")
     say(f"directory   {run_dir}")
-    if config.model == "rules" and ":" in config.env and not python_file.is_path(config.env):  # gymnax:X, X:hidden
-        say("hidden      --model rules searches with the whole state, including what the player may not see")
+    if config.model == "rules" and python_file.is_path(config.env):
+        say("hidden      --model rules searches the whole state, so it also sees what your game may hide from a player")
+    elif config.model == "rules" and ":" in config.env:  # gymnax:X, minatar-X:hidden
+        say("hidden      --model rules searches the whole state, so it also sees what the game hides from the player")
 
 
 def _advice(config: Config) -> str:

@@ -212,6 +212,7 @@ BACKGAMMON = Game(
         checkers=checkers,
     ),
     turns_alternate=False,
+    is_for_points=True,
     same_as=dict.fromkeys(range(1, 6), 0),
     protocol="gnubg",
     worth=pip_lead,

@@ -19,7 +19,7 @@ from muzero_jax.games.notation import ACTION, STANDARD, Notation, numbers, of_pa
 from muzero_jax.games.othello import OTHELLO
 from muzero_jax.games.shogi import ANIMAL_SHOGI, SHOGI
 from muzero_jax.games.tic_tac_toe import TIC_TAC_TOE
-from muzero_jax.own.faults import shown
+from muzero_jax.own.faults import Fault, shown
 from muzero_jax.types import Environment
 
 _OF_STONES = TIC_TAC_TOE, CONNECT_FOUR, OTHELLO, HEX, GO_9X9, GO_19X19
@@ -47,6 +47,13 @@ def find(name: str) -> Game:
 def game_of(environment: Environment) -> Game:
     """The `Game` of an environment: its own, else the catalogue's of that name, else one with all defaults."""
     return environment.game or GAMES.get(environment.name) or Game(environment.name, environment.name)
+
+
+def check_players(environment: Environment) -> None:
+    """Raises Fault unless one or two play: the sign of `discount` and of values knows only two sides."""
+    if environment.num_players not in (1, 2):
+        players = environment.num_players
+        raise Fault(f"{environment.name} is a game for {players} players, but only one or two can be trained")
 
 
 def check_for_two(environment: Environment, what: str) -> None:

@@ -47,6 +47,8 @@ class Game(NamedTuple):
     view: View = View()
     sides: Sides = Sides()
     points: Points | None = None
+    is_for_points: bool = False
+    """whether rewards are points of any size, so that matches report mean points; False: 1 won, 0 drawn, -1 lost"""
     winning_cells: Callable[[Squares], list[Cell]] = lambda squares: []
     """the cells of the chain or rows that won; empty if the game is won in another way"""
     repeats: Callable[[EnvState], bool] | None = None  # whether the last move lost the game by repeating a position

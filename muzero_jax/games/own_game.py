@@ -12,6 +12,7 @@ from typing import Any
 import jax
 
 from muzero_jax.games import chance, random_play, state_shapes, states
+from muzero_jax.games.catalogue import check_players
 from muzero_jax.games.environment import environment_of, make_environment
 from muzero_jax.games.game import Game, make_rules
 from muzero_jax.own import python_file
@@ -35,8 +36,9 @@ def load_environment(env: str, *, board_size: int | None = None, gamma: float = 
 def environment_from(made: Any, name: str, *, board_size: int | None = None, gamma: float = 1.0) -> Environment:
     """The environment of anything that `make` may return; `name` is used if the result has no name.
 
-    Its states have pgx's form, and a finished game stays as it is. `discount` is None for a two-player game in whose
-    random games turns do not always alternate.
+    Its states have pgx's form, and a finished game stays as it is. Two facts are taken from random games of two-player
+    rules: `discount` is None if turns do not always alternate, and `game.is_for_points` is set if they ended with other
+    points than 1, 0 and -1.
 
     Raises ValueError if it cannot be compiled.
     """
@@ -75,11 +77,17 @@ def _environment_from(made: Any, name: str, board_size: int | None, gamma: float
         raise Fault(
             f"the state that init of {name} makes has no {missing[0]}; give it pgx's fields {', '.join(states.FIELDS)}"
         )
-    environment = environment_of(game._replace(rules=lambda size: rules), board_size=board_size, gamma=gamma)
+    try:
+        environment = environment_of(game._replace(rules=lambda size: rules), board_size=board_size, gamma=gamma)
+    except Fault as fault:
+        raise Fault(f"{name}: {fault}") from None
     environment = _checked(environment, name)._replace(game=game)
-    if environment.num_players == 2 and not random_play.turns_alternate(random_games(environment)):
-        return environment._replace(discount=None)
-    return environment
+    if environment.num_players == 1:
+        return environment
+    moves = random_games(environment)
+    if random_play.is_for_points(moves):
+        environment = environment._replace(game=game._replace(is_for_points=True))
+    return environment if random_play.turns_alternate(moves) else environment._replace(discount=None)
 
 
 def _plain_game(rules: Any, name: str) -> Game:
@@ -95,9 +103,8 @@ def _plain_game(rules: Any, name: str) -> Game:
 
 def _checked(environment: Environment, name: str) -> Environment:
     """The environment with states in pgx's form and final ends; Fault if it cannot be compiled."""
-    if environment.num_players not in (1, 2):
-        raise Fault(f"{name} is a game for {environment.num_players} players, but only one or two can be trained")
     try:
+        check_players(environment)
         state_shapes.check(environment)
     except Fault as fault:
         raise Fault(f"{name}: {fault}") from None

@@ -68,10 +68,22 @@ def random_action(key: Array, mask: Array) -> Array:
     return jnp.argmax(jnp.where(mask, jax.random.uniform(key, mask.shape), -1.0)).astype(jnp.int32)
 
 
+def starts_differ(starts: EnvState) -> bool:
+    """Whether some of these first states [G, ...] are different positions, as after a random deal."""
+    return any(bool((leaf != leaf[0]).any()) for leaf in _position(starts) if not _is_key(leaf))
+
+
 def turns_alternate(moves: Moves) -> bool:
     """Whether every move that did not end its game gave the turn to the other player."""
     goes_on = ~moves.over & ~moves.is_last
     return bool((moves.player != moves.next_player)[goes_on].all())
+
+
+def is_for_points(moves: Moves) -> bool:
+    """Whether some two-player game ended with other points for its first player than 1, 0 or -1."""
+    rewards = np.where(moves.over, 0.0, moves.reward)
+    points = np.where(moves.player == moves.player[0], rewards, -rewards).sum(axis=0)
+    return not bool(np.isin(points, (-1, 0, 1)).all())
 
 
 def discount_sizes(moves: Moves) -> list[float]:
@@ -153,5 +165,9 @@ def _position(state: EnvState) -> list[Array]:
 def equal(one: Any, other: Any) -> Array:
     """Whether two trees hold the same numbers, apart from random keys."""
     pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
-    checks = [(x == y).all() for x, y in pairs if not jnp.issubdtype(x.dtype, jax.dtypes.prng_key)]
+    checks = [(x == y).all() for x, y in pairs if not _is_key(x)]
     return jnp.stack(checks).all() if checks else jnp.bool_(True)
+
+
+def _is_key(leaf: Array) -> bool:
+    return jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key)

@@ -12,7 +12,8 @@ from jaxtyping import Int
 
 from muzero_jax.types import EnvState
 
-EMPTY = "."
+EMPTY, BLANK = ".", " "
+"""A square without anything on it, and a place that is no square."""
 FIRST, SECOND = "X", "O"
 """Stones of the first and the second player; games with pieces show letters, the first player's in capitals."""
 
@@ -54,7 +55,7 @@ def observed(state: EnvState) -> Squares:
     """A plain picture of any observation.
 
     A cell with several planes shows the number of its first nonzero plane; a cell with one number shows that number. A
-    list of numbers is broken into rows.
+    list of numbers is broken into rows, the last one filled with blanks.
     """
     observation = np.asarray(state.observation)
     if observation.ndim >= 3 and observation.shape[2:] != (1,):
@@ -65,7 +66,8 @@ def observed(state: EnvState) -> Squares:
         rows = numbers.reshape(numbers.shape[:2])
     else:
         rows = [numbers.ravel()[start : start + ROW_LENGTH] for start in range(0, max(1, numbers.size), ROW_LENGTH)]
-    return [[f"{number:g}" if number else EMPTY for number in row] for row in rows]
+    texts = [[f"{number:g}" if number else EMPTY for number in row] for row in rows]
+    return [row + [BLANK] * (len(texts[0]) - len(row)) for row in texts]
 
 
 class View(NamedTuple):

@@ -77,8 +77,11 @@ def _strength(records: Sequence[Record], along: str) -> list[Panel]:
     shown = opponents | {
         name: name.replace(metrics.OPENINGS, "opening-value accuracy").replace("_", " ") for name in boards
     }
+    score = Panel("Score", "won, draws counting half", shown, along, scale="share")
+    if not all(metrics.is_share(name) for name in opponents):
+        score = Panel("Mean points", "points a game", shown, along)
     return [
-        Panel("Score", "won, draws counting half", shown, along, scale="share"),
+        score,
         Panel("Rating among its own versions", "Elo (first = 0)", {metrics.ELO: "Elo"}, along),
     ]
 

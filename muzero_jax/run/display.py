@@ -108,7 +108,10 @@ class ProgressDisplay:
         returns = (f"{record[key]:.3g} ({name})" for key, name in metrics.RETURNS.items() if key in record)
         rest = {
             "loss": losses + (f"  JUMPED by {jump:.0%}" if jump else ""),
-            "score against": ", ".join(f"{name} {score:.0%}" for name, score in metrics.scores(record).items()),
+            "score against": ", ".join(
+                f"{name} {score:.0%}" if metrics.is_share(name) else f"{name} {score:+.3f}"
+                for name, score in metrics.scores(record).items()
+            ),
             "return": ", ".join(returns),
             "opening-value accuracy": f"{record[metrics.OPENINGS]:.0%}" if metrics.OPENINGS in record else "",
             "Elo": f"{record[metrics.ELO]:+z.0f}" if metrics.ELO in record else "",

@@ -1,7 +1,8 @@
 """The records of a run: a line of JSON and TensorBoard points for each chunk.
 
 A record is a flat dict of plain numbers, whose keys have a prefix: `selfplay/…`, `train/…`, `time/…`, `total/…`, and
-`eval/<opponent>` for a score in [0, 1], `eval/elo` or `eval/openings_right`; `iteration` is its place in the run.
+`eval/<opponent>` for a score in [0, 1], `eval/points/<opponent>` instead for mean points in a game for points,
+`eval/elo` or `eval/openings_right`; `iteration` is its place in the run.
 Curves are drawn from `metrics.jsonl` (`charts`). A resumed run first cuts it back to the checkpoint's iteration, so
 that no iteration appears twice. tensorboardX and wandb are imported late, because that takes time.
 """
@@ -23,6 +24,8 @@ FILE, CURVES = "metrics.jsonl", "curves.png"
 FLUSH_SECONDS = 30
 """Seconds between two writes of TensorBoard's events, because the run waits for each."""
 ELO, OPENINGS = "eval/elo", "eval/openings_right"
+POINTS = "eval/points/"
+"""Before an opponent: the mean points of a game against it."""
 RETURN, RANDOM_RETURN = "selfplay/mean_return", "selfplay/random_return"
 RETURNS = {RETURN: "self-play", RANDOM_RETURN: "random play"}
 """The metrics that a single-player game has instead of scores."""
@@ -186,9 +189,19 @@ def _plain(value: Any) -> int | float | None:
 
 
 def scores(record: Mapping[str, Any]) -> dict[str, float]:
-    """Scores by opponent, if the record has any."""
+    """Scores by opponent, if the record has any; in a game for points, mean points by `points/<opponent>`."""
     keys = (key for key in record if key.startswith("eval/") and not key.startswith((ELO, OPENINGS)))
     return {key.removeprefix("eval/"): record[key] for key in keys}
+
+
+def key_of(metric: str) -> str:
+    """The key of a metric, which may lack its "eval/": "mcts:100", "points/mcts:100"."""
+    return metric if "/" in metric.removeprefix("points/") else f"eval/{metric}"
+
+
+def is_share(metric: str) -> bool:
+    """Whether a metric is a share in [0, 1] that an evaluation measured."""
+    return key_of(metric).startswith("eval/") and not key_of(metric).startswith((ELO, POINTS))
 
 
 def losses(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:

@@ -132,7 +132,7 @@ def test_a_file_may_return_an_environment_of_pgx_which_rollout_mcts_can_play(wri
     [
         ("def make(): return 3", "returns an object of type int"),
         (CHECKS + "import Heap\nclass make(Heap):\n    def mask(self, stones):\n        1 / 0", "ZeroDivision.*FILE:4"),
-        (CHECKS + "import Heap\nclass make(Heap):\n    num_players = 3", "FILE is a game for 3 players"),
+        (CHECKS + "import Heap\nclass make(Heap):\n    num_players = 3", "FILE: .* is a game for 3 players"),
         (PIG.format("resolve = property()"), "FILE has num_outcomes, but no resolve"),
         (PIG.format("def move(self, state, action): return state"), "chance.move raised ValueError: .* unpack"),
     ],

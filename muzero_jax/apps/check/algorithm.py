@@ -15,6 +15,7 @@ from jaxtyping import Array
 
 from muzero_jax.algorithm import Algorithm
 from muzero_jax.apps.check.model import QUICKLY, disturbed
+from muzero_jax.games.catalogue import check_players
 from muzero_jax.learning import unroll
 from muzero_jax.learning.targets import alive_frames
 from muzero_jax.networks import contract
@@ -39,6 +40,7 @@ def examine(algorithm: Algorithm) -> list[str]:
     """The faults of an algorithm, a sentence each; empty if none was found."""
     key, on_one_device = jax.random.key(0), (make_mesh(1), PartitionSpec(), PartitionSpec())  # names `AXIS`
     try:
+        check_players(algorithm.environment)
         watched = guarded(_watched, "reading the terms")(algorithm)
         state = traced("an iteration", partial(program.init, watched), 0)
         iterate = shard_map(partial(train_iteration, algorithm=watched), *on_one_device)

@@ -7,6 +7,7 @@ import numpy as np
 from muzero_jax.apps.check import promises
 from muzero_jax.apps.check.promises import Rules, broken
 from muzero_jax.games import random_play, state_shapes
+from muzero_jax.games.catalogue import check_players
 from muzero_jax.games.own_game import NUM_GAMES
 from muzero_jax.games.random_play import Moves
 from muzero_jax.games.states import in_form
@@ -29,6 +30,7 @@ class Findings(NamedTuple):
 def examine(environment: Environment, *, max_moves: int = MOST_MOVES, largest: float = 1.0) -> Findings:
     """Plays random games; `largest` is the largest return that the network can predict (`--network.support-range`)."""
     try:
+        check_players(environment)
         state_shapes.check(environment)
         environment = in_form(environment)  # as loading a file does
         moves = guarded(random_play.play, "playing random games")(environment, num_games=NUM_GAMES, max_moves=max_moves)
@@ -45,7 +47,6 @@ def _problems(environment: Environment, moves: Moves) -> Rules:
     played, goes_on = ~m.over, ~m.over & ~m.is_last
     sign = np.where(is_for_two & (m.player != m.next_player), -1, 1)
     wrong = goes_on & (d * sign < 0)
-    is_punished = m.has_legal & ~m.is_same & m.is_same_position & m.is_last & (m.reward < 0)
     return {
         f"a random game had not ended after {len(m.over)} moves; end it by a rule, or by a time limit (truncated, or "
         "is_last with a discount that is not 0)": ~(m.over | m.is_last)[-1:],
@@ -53,8 +54,6 @@ def _problems(environment: Environment, moves: Moves) -> Rules:
             played & ~m.has_legal
         ),
         IDLE: is_for_two & played & m.has_legal & m.is_same,
-        "action {action} was legal after {move} moves, but the rules punished its player with {reward:g} and did not "
-        "carry it out; leave it out of the legal actions": played & is_punished,
         "a move's reward is {reward:g}, but the state's rewards say {own_reward:g}; a reward is for the player who "
         "moved": played & (np.abs(m.reward - m.own_reward) > ROUNDING),
         "the rewards of both players sum to {total_reward:g} after a move; what one wins, the other must lose": (
@@ -101,6 +100,10 @@ def _doubts(environment: Environment, moves: Moves) -> Rules:
     played, is_for_two = ~moves.over, environment.num_players == 2
     lost = played & moves.is_last & (moves.reward < 0)
     return {
+        "action {action} was legal after {move} moves and ended the game with {reward:g} for its player, but moved "
+        "nothing; leave it out of the legal actions if it is illegal, and keep it if it gives up, as a fold does": (
+            lost & moves.has_legal & ~moves.is_same & moves.is_same_position
+        ),
         IDLE: (not is_for_two) & played & moves.has_legal & moves.is_same,  # perhaps a step against a wall
         f"whoever made the last move lost in all {lost.sum()} random games that were decided; a reward is for the "
         "player who moved, so check its sign unless these are the rules": (

@@ -40,6 +40,10 @@ COMPARED_POSITIONS = 200
 """Positions on which `compare` judges runs; in tic-tac-toe it takes all."""
 
 
+IN_TABLE = ("wins", "draws", "losses", "score", "ci95", "mean_points", "mean_points_ci95")
+"""Figures of a match that are not printed below the table."""
+
+
 class Answer(NamedTuple):
     """The result of a command."""
 
@@ -102,7 +106,7 @@ def play_match(a: flags.Match | flags.Returns, mesh, load_agent) -> Answer:
         say("starting the engine, compiling our search, then playing ...")
     report = make_progress_report("games finished")
     result = match(agent.params, rival.params, jax.random.key(a.seed), report)
-    rest = {name: value for name, value in result.items() if name not in ("wins", "draws", "losses", "score", "ci95")}
+    rest = {name: value for name, value in result.items() if name not in IN_TABLE}
     rest |= about(a, agent) | {"player": host.player.name}
     note = f"\n{tables.REPEATED}" if result["games"] < a.games else ""
     text = f"{tables.strength({a.opponent: result})}{note}\n\n{tables.fields(rest)}"

@@ -17,6 +17,7 @@ from muzero_jax.apps.commands import parser, train
 from muzero_jax.apps.commands.command_line import EXIT_INTERRUPTED, command
 from muzero_jax.apps.study import comparison, tuning
 from muzero_jax.apps.study.tuning import Objective, Space, Span
+from muzero_jax.games.catalogue import game_of
 from muzero_jax.ops import devices
 from muzero_jax.own.files import write_whole
 from muzero_jax.run import metrics
@@ -26,6 +27,7 @@ from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.config import Config
 from muzero_jax.storage.fields import NotNegativeInt, PositiveInt, differing, fields_of, flag_of, names, value_at
+from muzero_jax.types import Environment
 
 
 @dataclass(frozen=True)
@@ -41,8 +43,8 @@ class Arguments:
     mlp tower (a list), --vary replay.end-weight (its own range); default: all settings with a range (docs/tune.md)"""
     metric: str = ""
     """the score of a trial (higher is better): mcts:N (the score against rollout MCTS with N simulations; with N above
-    100 only at the end of a trial), or a key of metrics.jsonl; default: mcts:100, or the mean return in single-player
-    games"""
+    100 only at the end of a trial), or a key of metrics.jsonl; default: mcts:100, points/mcts:100 in a game for points,
+    or the mean return in single-player games"""
     seeds: NotNegativeInt = 3
     """number of new seeds for the comparison at the end; 0: no comparison"""
 
@@ -57,7 +59,7 @@ def main(arguments: list[str]) -> int:
     config, session, _ = train.settle(given)
     num_devices = devices.configure_devices(session.devices)
     check(config, session, has_budget=not given.keys().isdisjoint(("minutes", "frames")))
-    metric = own.metric or ("mcts:100" if playing.build_environment(config).num_players == 2 else metrics.RETURN)
+    metric = own.metric or usual_metric(playing.build_environment(config))
     base = for_trials(config, metric)
     default = run_directory.default(config)
     folder = own.study or default.parent / f"tune-{default.name}"
@@ -89,9 +91,16 @@ def check(config: Config, session: Session, *, has_budget: bool) -> None:
         )
 
 
+def usual_metric(environment: Environment) -> str:
+    """The score of a trial by default."""
+    if environment.num_players == 1:
+        return metrics.RETURN
+    return "points/mcts:100" if game_of(environment).is_for_points else "mcts:100"
+
+
 def for_trials(config: Config, metric: str) -> Config:
     """The config with a trial's evaluations: after equal parts of it, only against the opponent of `metric`."""
-    opponent, _, simulations = metric.partition(":")
+    opponent, _, simulations = metric.removeprefix("points/").partition(":")
     changed = {"evaluation.mcts_simulations": [simulations]} if opponent == "mcts" else {}
     if config.evaluation.interval_minutes:
         changed |= {"evaluation.parts": str(tuning.PARTS)}

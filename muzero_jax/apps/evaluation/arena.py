@@ -12,6 +12,7 @@ from jaxtyping import Array
 from muzero_jax.agent import Agent
 from muzero_jax.apps.evaluation import matches, players
 from muzero_jax.apps.evaluation.player import Player
+from muzero_jax.games.catalogue import game_of
 from muzero_jax.ops.devices import AXIS, placed_shapes, shard_map
 from muzero_jax.types import Environment, Params
 
@@ -83,7 +84,9 @@ class ShardedMatch:
             params_a, params_b = params
             return match.advance(params_a, params_b, key, games, MOVES_PER_CALL)
 
-        self.stochastic = match.stochastic
+        self.summarise = functools.partial(
+            matches.summarise, stochastic=match.stochastic, is_for_points=game_of(environment).is_for_points
+        )
         self._games = ShardedGames(match.begin, advance, lambda games: games.states.terminated, mesh, axis=1)
 
     def compile(self, params_a: Params, params_b: Params) -> None:
@@ -96,7 +99,7 @@ class ShardedMatch:
 
     def __call__(self, params_a: Params, params_b: Params, key: Array, report: Report = silent) -> Summary:
         """Plays the match and sums it up."""
-        return matches.summarise(self.play(params_a, params_b, key, report), stochastic=self.stochastic)
+        return self.summarise(self.play(params_a, params_b, key, report))
 
 
 class Arena:
@@ -106,6 +109,7 @@ class Arena:
         self._agent, self._mesh = agent, mesh
         self._match = functools.cache(self._make_match)
         self.has_matches = agent.environment.num_players == 2
+        self.is_for_points = game_of(agent.environment).is_for_points
 
     def _make_match(self, opponent: str, num_games: int) -> ShardedMatch:
         agent, player = self._agent, players.searching(self._agent)
@@ -128,4 +132,4 @@ class Arena:
         other = rival if opponent == "self" else params
         results = [match.play(params, other, jax.random.fold_in(key, index)) for index in range(num_matches)]
         together = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *results)
-        return matches.summarise(together, stochastic=match.stochastic)
+        return match.summarise(together)

@@ -23,6 +23,7 @@ from muzero_jax.apps.evaluation.arena import Report, ShardedMatch, Summary, sile
 from muzero_jax.apps.evaluation.engine_games import Arbiter, EngineSeat, PlayedGame, PlayerSeat, Seat, record
 from muzero_jax.apps.evaluation.matches import MatchResult
 from muzero_jax.apps.evaluation.players import Entrant
+from muzero_jax.games.catalogue import game_of
 from muzero_jax.own.files import explained, write_whole
 from muzero_jax.run.interrupt import answered
 from muzero_jax.types import Environment, EnvState, Params
@@ -81,7 +82,8 @@ class EngineMatch:
         except KeyboardInterrupt:
             self._conditions.say(self._standing())
             raise
-        summary = matches.summarise(self._result, stochastic=self._stochastic)
+        is_for_points = game_of(self._environment).is_for_points
+        summary = matches.summarise(self._result, stochastic=self._stochastic, is_for_points=is_for_points)
         return summary | {"engine": " and ".join(dict.fromkeys(self._titles))}
 
     def _tables(self, params: tuple[Params, Params]) -> "queue.SimpleQueue[list[Seat]]":

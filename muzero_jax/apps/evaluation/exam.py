@@ -15,7 +15,7 @@ from muzero_jax.agent import Agent
 from muzero_jax.apps.evaluation import equity, openings, oracle_evaluation, players, returns
 from muzero_jax.apps.evaluation.arena import ShardedMatch
 from muzero_jax.apps.evaluation.exact_play.solved import make_oracle
-from muzero_jax.apps.evaluation.matches import wilson_interval
+from muzero_jax.apps.evaluation.matches import points_of, student_interval, wilson_interval
 from muzero_jax.apps.evaluation.tables import align, percent, percent_interval
 from muzero_jax.games.catalogue import game_of
 
@@ -83,7 +83,7 @@ def _equity(agent: Agent, positions: int, seed: int, say: Say) -> Iterator[Findi
         lost = equity.losses(agent, judge, num_positions=positions, seed=seed)
         if lost.size:
             mean, share = float(lost.mean()), float((lost == 0).mean())
-            yield Finding(equity.JUDGE, "equity lost a turn", mean, *returns.interval(lost), lost.size, is_share=False)
+            yield Finding(equity.JUDGE, "equity lost a turn", mean, *student_interval(lost), lost.size, is_share=False)
             yield Finding(equity.JUDGE, "best turns", share, *wilson_interval(share, lost.size), lost.size)
 
 
@@ -95,8 +95,10 @@ def _matches(agent: Agent, mesh: Mesh, games: int, seed: int, say: Say) -> Itera
         seats, plies = (players.searching(agent), rival.player), agent.config.evaluation.opening_plies
         match = ShardedMatch(agent.environment, *seats, mesh, num_games=games, opening_plies=plies)
         result = match(agent.params, rival.params, jax.random.key(seed))
-        low, high = result["ci95"]
-        yield Finding(name, "score", result["score"], low, high, result["games"])
+        if "mean_points" in result:
+            yield Finding(name, "points a game", *points_of(result), result["games"], is_share=False)
+        else:
+            yield Finding(name, "score", result["score"], *result["ci95"], result["games"])
 
 
 def _returns(agent: Agent, mesh: Mesh, games: int, seed: int, say: Say) -> Finding:

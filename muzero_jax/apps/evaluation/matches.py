@@ -8,7 +8,7 @@ some game. An illegal action must not decide a game (in pgx the other side would
 played instead.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jaxtyping import Float
 
 from muzero_jax.apps.evaluation.batches import first_of_each
 from muzero_jax.apps.evaluation.player import Player, keys_of_chance
@@ -95,21 +96,32 @@ def is_stochastic(environment: Environment, *both: Player) -> bool:
     return any(player.stochastic for player in both) or needs_key(environment)
 
 
-def summarise(result: MatchResult, *, stochastic: bool = False) -> dict[str, float | int | list[float]]:
+def summarise(
+    result: MatchResult, *, stochastic: bool = False, is_for_points: bool = False
+) -> dict[str, float | int | list[float]]:
     """The match as plain numbers, for A; seats are the opening's, and `ci95` is Wilson's interval of the score.
 
     `distinct_games` differ in their moves or in who made them. Repeats are left out of all figures, unless the match is
-    `stochastic`, because then they are independent samples. If a game may be worth more than 1, as in backgammon,
-    `points_won` and `points_lost` are sums of points. Short lost games (`mean_length_lost`) suggest a blind spot rather
-    than weak play.
+    `stochastic`, because then they are independent samples. If the game `is_for_points` (`Game`), or some game ended
+    with other points than 1, 0 and -1, `mean_points` of a game measure A, and its interval `mean_points_ci95` is
+    Student's; the score, which counts a win of any size as 1, may then favour the player who loses points. Games from
+    one opening are taken as independent, so the interval is rather too wide. Short lost games (`mean_length_lost`)
+    suggest a blind spot rather than weak play.
     """
     is_new = np.stack([np.isin(np.arange(len(moves)), first_of_each(moves)) for moves in np.asarray(result.moves)])
     counts, points = is_new | stochastic, np.asarray(result.points, np.float64)
     scores = (np.sign(points) + 1) / 2
     as_first, as_second = (float(row[counted].mean()) for row, counted in zip(scores, counts, strict=True))
     points, lengths, score = points[counts], np.asarray(result.length)[counts], float(scores[counts].mean())
-    won, lost = float(points.clip(0).sum()), float((-points).clip(0).sum())
     lengths_lost = lengths[points < 0]
+    of_points = {}
+    if is_for_points or not np.isin(points, (-1, 0, 1)).all():
+        of_points = {
+            "mean_points": float(points.mean()),
+            "mean_points_ci95": list(student_interval(points)),
+            "points_won": float(points.clip(0).sum()),
+            "points_lost": float((-points).clip(0).sum()),
+        }
     return {
         "wins": int((points > 0).sum()),
         "draws": int((points == 0).sum()),
@@ -118,13 +130,35 @@ def summarise(result: MatchResult, *, stochastic: bool = False) -> dict[str, flo
         "distinct_games": int(is_new.sum()),
         "score": score,
         "ci95": list(wilson_interval(score, points.size)),
-        **({"points_won": won, "points_lost": lost} if (np.abs(points) > 1).any() else {}),
+        **of_points,
         "score_as_first": as_first,
         "score_as_second": as_second,
         "mean_length": float(lengths.mean()),
         **({"mean_length_lost": float(lengths_lost.mean())} if lengths_lost.size else {}),
         "illegal_actions": int(np.sum(result.illegal_actions)),
     }
+
+
+def points_of(summary: Mapping[str, Any]) -> tuple[float, float, float]:
+    """(mean points of a game, ends of their interval) of `summarise`'s dict.
+
+    In a match without points a win is 1 and a loss -1.
+    """
+    low, high = summary.get("mean_points_ci95", [2 * end - 1 for end in summary["ci95"]])
+    return summary.get("mean_points", 2 * summary["score"] - 1), low, high
+
+
+def student_interval(samples: Float[np.ndarray, " N"]) -> tuple[float, float]:
+    """Student's 95% interval of the mean; the mean itself for one sample."""
+    from scipy import stats  # here, because it takes half a second to import
+
+    half_width = standard_error(samples) * float(stats.t.ppf(0.975, max(1, samples.size - 1)))
+    return float(samples.mean()) - half_width, float(samples.mean()) + half_width
+
+
+def standard_error(samples: Float[np.ndarray, " N"]) -> float:
+    """The standard error of the mean; 0 for one sample."""
+    return float(samples.std(ddof=1) / np.sqrt(samples.size)) if samples.size > 1 else 0.0
 
 
 def wilson_interval(score: float, num_games: int | float, z: float = 1.959964) -> tuple[float, float]:

@@ -17,21 +17,24 @@ PANELS = {
 
 
 def plot_tournament(result: dict[str, Any], path: Path) -> None:
-    """Draws `tournament.play`'s result: Elo with 95% intervals, and the cross table; the strongest player first."""
-    players = sorted(result["players"], key=lambda player: -player["elo"])
+    """Draws `tournament.play`'s result: Elo or mean points with 95% intervals, and the cross table, strongest first."""
+    is_for_points = "mean_points" in result["players"][0]
+    measure = "mean_points" if is_for_points else "elo"
+    players = sorted(result["players"], key=lambda player: -player[measure])
     names = [player["name"] for player in players]
     size = 0.5 * len(players)
     figure = charts.make_figure((8 + size, 2.2 + size))
     rating, table = figure.subplots(1, 2, width_ratios=(1.3, 1))
-    elo = [player["elo"] for player in players]
-    ends = [[abs(player["elo_ci95"][end] - player["elo"]) for player in players] for end in (0, 1)]
-    rating.errorbar(elo, range(len(players)), xerr=ends, fmt="o", color=BLUE, ecolor="0.55", capsize=3)
+    means = [player[measure] for player in players]
+    ends = [[abs(player[f"{measure}_ci95"][end] - player[measure]) for player in players] for end in (0, 1)]
+    rating.errorbar(means, range(len(players)), xerr=ends, fmt="o", color=BLUE, ecolor="0.55", capsize=3)
     rating.set_yticks(range(len(players)), names)
     rating.set_ylim(len(players) - 0.5, -0.5)
-    rating.set(xlabel=f"Elo ({result['anchor']} = 0), 95% intervals")
+    what = "mean points of a game" if is_for_points else f"Elo ({result['anchor']} = 0)"
+    rating.set(xlabel=f"{what}, 95% intervals")
     rating.grid(True, axis="x", color="0.9")
     rating.spines[["top", "right"]].set_visible(False)
-    _draw_cross_table(table, result, names)
+    _draw_cross_table(table, result, names, is_for_points)
     charts.save(figure, path)
 
 
@@ -56,18 +59,22 @@ def plot_fidelity(result: dict[str, Any], path: Path) -> None:
     charts.save(figure, path)
 
 
-def _draw_cross_table(axes: Any, result: dict[str, Any], names: list[str]) -> None:
-    """Scores of the row against the column in per cent; blue above 50, red below."""
+def _draw_cross_table(axes: Any, result: dict[str, Any], names: list[str], is_for_points: bool) -> None:
+    """Scores of the row against the column in per cent, or mean points; blue if the row is ahead, red if behind."""
     index = {player["name"]: i for i, player in enumerate(result["players"])}
     order = [index[name] for name in names]
     scores = [[result["cross_table"][i][j] for j in order] for i in order]
-    shown = [[0.5 if score is None else score for score in row] for row in scores]
-    axes.imshow(shown, cmap="RdBu", vmin=-0.3, vmax=1.3, aspect="auto")
+    even = 0.0 if is_for_points else 0.5
+    shown = [[even if score is None else score for score in row] for row in scores]
+    reach = 1.6 * max(0.5, *(abs(score - even) for row in shown for score in row))
+    axes.imshow(shown, cmap="RdBu", vmin=even - reach, vmax=even + reach, aspect="auto")
     for i, row in enumerate(scores):
         for j, score in enumerate(row):
-            axes.text(j, i, "" if score is None else f"{100 * score:.0f}", ha="center", va="center", fontsize=9)
+            text = "" if score is None else f"{score:+.2f}" if is_for_points else f"{100 * score:.0f}"
+            axes.text(j, i, text, ha="center", va="center", fontsize=9)
     axes.set_xticks(range(len(names)), range(1, len(names) + 1))
     axes.set_yticks(range(len(names)), range(1, len(names) + 1))
-    axes.set_title("score of the row against the column (%)", loc="left", fontsize=10)
+    unit = "points a game" if is_for_points else "score (%)"
+    axes.set_title(f"{unit} of the row against the column", loc="left", fontsize=10)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)

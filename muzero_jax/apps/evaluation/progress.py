@@ -14,6 +14,7 @@ from muzero_jax.agent import make_agent
 from muzero_jax.algorithm import Algorithm
 from muzero_jax.apps.evaluation import elo, openings
 from muzero_jax.apps.evaluation.arena import Arena, Summary
+from muzero_jax.apps.evaluation.matches import points_of
 from muzero_jax.ops import devices
 from muzero_jax.own.files import write_whole
 from muzero_jax.run import metrics, sizes
@@ -87,6 +88,7 @@ class Versions:
         self._directory = run_dir / VERSIONS
         self._abstract_params = abstract_params
         self.has_matches, self.ladder = arena.has_matches, Ladder(run_dir / "elo.json")
+        self._has_elo = not arena.is_for_points  # Elo knows games only as won, drawn or lost
 
     def compilations(self) -> list[Callable[[], None]]:
         """Functions that compile the search of the openings and all matches, the quick ones first."""
@@ -95,13 +97,14 @@ class Versions:
         e, params = self._config.evaluation, self._abstract_params
         games = [(spec, e.final_games // self._final_matches) for spec in _specs(e.mcts_simulations)]
         if e.while_training:
-            games = [*((spec, e.games) for spec in _specs(self._quick)), ("self", e.games // 2), *games]
+            own = [("self", e.games // 2)] if self._has_elo else []
+            games = [*((spec, e.games) for spec in _specs(self._quick)), *own, *games]
         compiled = [partial(self.arena.compile, spec, params, num_games=count) for spec, count in dict.fromkeys(games)]
         return [*(partial(judge.compile, params) for judge in self.judges.values()), *compiled]
 
     def begin(self, params: Params) -> dict[str, float]:
         """Saves the untrained version, which has Elo 0; it plays against no fixed opponent."""
-        if not self.has_matches:
+        if not (self.has_matches and self._has_elo):
             return {}
         if not self.ladder.iterations:  # empty unless the run was resumed before its first chunk
             save_params(self._directory, 0, params)
@@ -111,18 +114,20 @@ class Versions:
     def measure(self, params: Params, iteration: int) -> dict[str, float]:
         """Scores against the quick opponents, opening values, and the Elo of this version, which is saved.
 
-        In a single-player game there are no opponents, and nothing is measured.
+        In a single-player game there are no opponents, and nothing is measured. A game for points has mean points
+        instead of scores, and no Elo.
         """
         if not self.has_matches:
             return {}
         matches = self._meet_all(self._quick, params, self._key(iteration), self._config.evaluation.games)
         record = scores(matches, self._judge_openings(params))
-        if iteration not in self.ladder.iterations:
-            rivals = [rival for rival in self.ladder.rivals() if rival in checkpoint_steps(self._directory)]
-            results = {rival: self._meet(rival, params, iteration) for rival in rivals}
-            save_params(self._directory, iteration, params)
-            if results or not self.ladder.iterations:  # none if versions were deleted: no rating
-                record["eval/elo"] = self.ladder.add(iteration, results)
+        if iteration in self.ladder.iterations:
+            return record
+        rivals = [rival for rival in self.ladder.rivals() if rival in checkpoint_steps(self._directory)]
+        results = {rival: self._meet(rival, params, iteration) for rival in rivals}
+        save_params(self._directory, iteration, params)
+        if self._has_elo and (results or not self.ladder.iterations):  # none if versions were deleted: no rating
+            record["eval/elo"] = self.ladder.add(iteration, results)
         return record
 
     def conclude(self, params: Params, iteration: int) -> tuple[dict[str, Any], dict[str, float]]:
@@ -207,6 +212,8 @@ def _programs(config: Config, algorithm: Algorithm, mesh: Mesh) -> tuple[Arena, 
 def scores(matches: dict[str, Summary], judged: dict[str, Any]) -> dict[str, float]:
     """The metrics of matches (by opponent) and of `openings.judge`'s results (by metric)."""
     shares = {metric: openings.share_right(found) for metric, found in judged.items()}
+    if any("mean_points" in match for match in matches.values()):
+        return {f"{metrics.POINTS}{spec}": points_of(match)[0] for spec, match in matches.items()} | shares
     return {f"eval/{spec}": match["score"] for spec, match in matches.items()} | shares
 
 

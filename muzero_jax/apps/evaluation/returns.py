@@ -14,14 +14,13 @@ from jax import Array
 from jax.sharding import Mesh
 
 from muzero_jax.apps.evaluation.arena import Report, ShardedGames, silent
-from muzero_jax.apps.evaluation.matches import legal_or_first, play_on
+from muzero_jax.apps.evaluation.matches import legal_or_first, play_on, standard_error, student_interval
 from muzero_jax.apps.evaluation.player import Player, keys_of_chance
 from muzero_jax.apps.evaluation.tables import align
 from muzero_jax.games.catalogue import game_of
 from muzero_jax.types import Environment, EnvState, Params
 
 MOVES_PER_CALL = 32
-CONFIDENCE = 0.95
 FIELDS = "mean_return ci95 standard_error min_return median_return max_return games mean_length".split()
 """The fields that the table shows."""
 
@@ -83,8 +82,8 @@ def summarise(environment: Environment, episodes: Episodes) -> dict[str, Any]:
     known = {} if milestone is None else {"reached": shares(np.asarray(jax.vmap(milestone)(episodes.states)))}
     return {
         "mean_return": float(returns.mean()),
-        "standard_error": _standard_error(returns),
-        "ci95": list(interval(returns)),
+        "standard_error": standard_error(returns),
+        "ci95": list(student_interval(returns)),
         "min_return": float(returns.min()),
         "median_return": float(np.median(returns)),
         "max_return": float(returns.max()),
@@ -92,18 +91,6 @@ def summarise(environment: Environment, episodes: Episodes) -> dict[str, Any]:
         "mean_length": float(np.mean(episodes.length)),
         "illegal_actions": int(np.sum(episodes.illegal_actions)),
     } | known
-
-
-def interval(samples: np.ndarray) -> tuple[float, float]:
-    """Student's 95% interval of the mean."""
-    from scipy import stats  # here, because it takes half a second to import
-
-    half_width = _standard_error(samples) * float(stats.t.ppf((1 + CONFIDENCE) / 2, max(1, samples.size - 1)))
-    return float(samples.mean()) - half_width, float(samples.mean()) + half_width
-
-
-def _standard_error(samples: np.ndarray) -> float:
-    return float(samples.std(ddof=1) / np.sqrt(samples.size)) if samples.size > 1 else 0.0
 
 
 def shares(furthest: np.ndarray) -> dict[str, float]:

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from muzero_jax.apps.evaluation.matches import points_of
+
 REPEATED = "Neither player plays at random, so repeated games are left out; --opening-plies gives more openings."
 
 
@@ -24,14 +26,22 @@ def fields(record: dict) -> str:
 
 
 def strength(matches: Mapping[str, Mapping[str, Any]]) -> str:
-    """A player's scores against opponents, from `matches.summarise`'s dicts by the opponent's name."""
-    rows = [["opponent", "score", "95% interval", "won / drawn / lost", "distinct games"]]
+    """A player's scores, or mean points, against opponents, from `matches.summarise`'s dicts by the opponent's name."""
+    is_for_points = any("mean_points" in match for match in matches.values())
+    measure = "points a game" if is_for_points else "score"
+    rows = [["opponent", measure, "95% interval", "won / drawn / lost", "distinct games"]]
     for opponent, match in matches.items():
-        low, high = match["ci95"]
         games = f"{match['wins']} / {match['draws']} / {match['losses']}"
-        cells = [opponent, percent(match["score"]), f"{percent(low)} to {percent(high)}", games]
-        rows.append([*cells, str(match.get("distinct_games", "-"))])
+        value, low, high = (
+            map(signed, points_of(match)) if is_for_points else map(percent, (match["score"], *match["ci95"]))
+        )
+        rows.append([opponent, value, f"{low} to {high}", games, str(match.get("distinct_games", "-"))])
     return "\n".join(["Strength (colours balanced, every opening played from both sides)", *align(rows, "<")])
+
+
+def signed(mean: float) -> str:
+    """Mean points of a game, with their sign."""
+    return f"{mean:+.3f}"
 
 
 def percent(share: float | None, missing: str = "-") -> str:

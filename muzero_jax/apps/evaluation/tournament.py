@@ -16,9 +16,9 @@ from muzero_jax import agent as agents
 from muzero_jax.apps.evaluation import elo, engine_matches, players
 from muzero_jax.apps.evaluation.arena import Report, Summary, silent
 from muzero_jax.apps.evaluation.engine_matches import Conditions
-from muzero_jax.apps.evaluation.matches import wilson_interval
+from muzero_jax.apps.evaluation.matches import points_of, wilson_interval
 from muzero_jax.apps.evaluation.players import Agent, Entrant, LoadAgent
-from muzero_jax.apps.evaluation.tables import REPEATED, align, percent, percent_interval
+from muzero_jax.apps.evaluation.tables import REPEATED, align, percent, percent_interval, signed
 
 Result = dict[str, Any]
 """`players`, `cross_table`, `matches`, `anchor` and the settings, as plain numbers and lists."""
@@ -104,8 +104,11 @@ def summarise(names: list[str], matches: list[dict[str, Any]], anchor: str) -> R
     """Scores and ratings of the players, from `matches.summarise`'s dicts with the names `a` and `b`.
 
     `cross_table[i][j]` is player i's score against j in [0, 1]; None on the diagonal and if the pair did not meet. A
-    player's score weighs all its opponents equally, although some pairs have fewer distinct games.
+    player's score weighs all its opponents equally, although some pairs have fewer distinct games. In a game for points
+    there are mean points of a game instead, and no Elo, because its model knows games only as won, drawn or lost.
     """
+    if any("mean_points" in match for match in matches):
+        return {"anchor": anchor, "matches": matches} | _points(names, matches)
     seats = [(names.index(match["a"]), names.index(match["b"])) for match in matches]
     points = [(match["score"] * match["games"], (1 - match["score"]) * match["games"]) for match in matches]
     wins = elo.win_matrix(len(names), [(*pair, *both) for pair, both in zip(seats, points, strict=True)])
@@ -122,8 +125,32 @@ def summarise(names: list[str], matches: list[dict[str, Any]], anchor: str) -> R
     return {"anchor": anchor, "players": rows, "cross_table": table, "matches": matches}
 
 
+def _points(names: list[str], matches: list[dict[str, Any]]) -> Result:
+    """The players' mean points of a game, weighing all opponents equally, and the cross table of them."""
+    table: list[list[float | None]] = [[None] * len(names) for _ in names]
+    met: dict[str, list[tuple[float, float, int]]] = {name: [] for name in names}  # mean, half width, games
+    for match in matches:
+        a, b = match["a"], match["b"]
+        mean, low, _ = points_of(match)
+        for one, other, sign in ((a, b, 1), (b, a, -1)):
+            table[names.index(one)][names.index(other)] = sign * mean
+            met[one].append((sign * mean, mean - low, match["games"]))
+    rows = []
+    for name, found in met.items():
+        means, half_widths, games = np.array(found).T
+        mean, half_width = float(means.mean()), float(np.sqrt((half_widths**2).sum()) / len(found))
+        interval = [mean - half_width, mean + half_width]
+        rows.append({"name": name, "games": int(games.sum()), "mean_points": mean, "mean_points_ci95": interval})
+    return {"players": rows, "cross_table": table}
+
+
 def format_table(result: Result) -> str:
-    """The players from strongest to weakest: Elo and score with intervals, and the score against each other player."""
+    """The players from strongest to weakest: Elo and score with intervals, and the score against each other player.
+
+    In a game for points: mean points of a game instead.
+    """
+    if "mean_points" in result["players"][0]:
+        return _format_points(result)
     players, table = result["players"], result["cross_table"]
     order = sorted(range(len(players)), key=lambda i: -players[i]["elo"])
     rows = [["", "", "Elo", "95%", "score", "95%", *map(str, range(1, len(order) + 1))]]
@@ -134,17 +161,31 @@ def format_table(result: Result) -> str:
         cells = [str(place), player["name"], f"{player['elo']:z.0f}", interval]
         cells += [percent(player["score"]), percent_interval(player["ci95"])]
         rows.append(cells + ["-" if table[i][j] is None else f"{100 * table[i][j]:.1f}" for j in order])
-    return "\n".join([*align(rows, "><>"), *_remarks(result)])
-
-
-def _remarks(result: Result) -> list[str]:
-    """Notes below the table: how to read ratings, and what to beware of."""
     notes = [f"\nElo by Bradley-Terry, draws as half wins, {result['anchor']} = 0; scores of the row in per cent."]
-    if any(score in (0.0, 1.0) for row in result["cross_table"] for score in row):
+    if any(score in (0.0, 1.0) for row in table for score in row):
         notes.append(
             "Some pair's games were all won by one side: its Elo difference is held finite by Jeffreys' prior, and is"
             " a lower bound rather than an estimate."
         )
+    return "\n".join([*align(rows, "><>"), *notes, *_remarks(result)])
+
+
+def _format_points(result: Result) -> str:
+    players, table = result["players"], result["cross_table"]
+    order = sorted(range(len(players)), key=lambda i: -players[i]["mean_points"])
+    rows = [["", "", "points a game", "95%", *map(str, range(1, len(order) + 1))]]
+    for place, i in enumerate(order, start=1):
+        player = players[i]
+        low, high = map(signed, player["mean_points_ci95"])
+        cells = [str(place), player["name"], signed(player["mean_points"]), f"[{low}, {high}]"]
+        rows.append(cells + ["-" if table[i][j] is None else signed(table[i][j]) for j in order])
+    note = "\nThe row's mean points of a game. There is no Elo, whose model knows games only as won, drawn or lost."
+    return "\n".join([*align(rows, "><>"), note, *_remarks(result)])
+
+
+def _remarks(result: Result) -> list[str]:
+    """What to beware of in any table."""
+    notes = []
     counted = sorted(match["games"] for match in result["matches"])
     if counted[0] < result.get("games_per_pair", counted[-1]):
         notes.append(f"{counted[0]} to {counted[-1]} games of a pair differ. {REPEATED}")

@@ -117,12 +117,14 @@ def read_run(run_dir: Path, group: str, wanted: Sequence[str] = ()) -> list[Poin
     matches = run_directory.read_summary(run_dir).get("strength", {})
     for record in metrics.read_records(run_dir):
         for metric in wanted or metrics.scores(record) or [metrics.RETURN]:
-            if (score := record.get(key_of(metric))) is not None:
-                games = matches.get(metric, {}).get("games", config.evaluation.games)
+            if (score := record.get(metrics.key_of(metric))) is not None:
+                games = matches.get(metric.removeprefix("points/"), {}).get("games", config.evaluation.games)
                 point = Point(group, str(run_dir), config.seed, *spent(record), metric, score, False, games)
                 found.setdefault(metric, []).append(point)
     for metric, points in found.items() if run_directory.has_ended(run_dir) else ():
-        final = np.mean([point.score for point in points[-1 if is_share(metric) else -max(1, len(points) // 10) :]])
+        key = metrics.key_of(metric)
+        is_measured = key.startswith("eval/") and key != metrics.ELO
+        final = np.mean([point.score for point in points[-1 if is_measured else -max(1, len(points) // 10) :]])
         points[-1] = points[-1]._replace(score=float(final), is_final=True)
     return sorted((point for points in found.values() for point in points), key=lambda point: point.frames)
 
@@ -131,16 +133,6 @@ def spent(record: Mapping[str, Any]) -> tuple[int, int, float, float]:
     """What a run had spent at a record: frames, updates, minutes and FLOPs."""
     frames, updates, minutes, flops = (record.get(column) or 0 for column in COLUMNS.values())
     return int(frames), int(updates), float(minutes), float(flops)
-
-
-def key_of(metric: str) -> str:
-    """A metric's key in `metrics.jsonl`."""
-    return metric if "/" in metric else f"eval/{metric}"
-
-
-def is_share(metric: str) -> bool:
-    """Whether a metric is a share in [0, 1] that was measured by an evaluation."""
-    return key_of(metric).startswith("eval/") and key_of(metric) != metrics.ELO
 
 
 def group_names(run_dirs: Sequence[Path]) -> dict[Path, str]:
@@ -258,6 +250,6 @@ def report(points: Sequence[Point]) -> str:
 def _show(scores: Sequence[float] | None, metric: str) -> str:
     if scores is None:
         return "-"
-    found, (unit, factor, digits) = estimate(scores), ("%", 100, ".1f") if is_share(metric) else ("", 1, ".4g")
+    found, (unit, factor, digits) = estimate(scores), ("%", 100, ".1f") if metrics.is_share(metric) else ("", 1, ".4g")
     mean, low, high = (format(factor * value, digits) for value in found[:3])
     return f"{mean}{unit}" if len(scores) == 1 else f"{mean}{unit} [{low}, {high}]"

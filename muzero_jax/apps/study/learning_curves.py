@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from muzero_jax.apps.study.comparison import AXES, Axis, Estimate, Point, estimate, groups_of, is_share
-from muzero_jax.run import charts
+from muzero_jax.apps.study.comparison import AXES, Axis, Estimate, Point, estimate, groups_of
+from muzero_jax.run import charts, metrics
 
 CURVE_POINTS = 40
 DASHES = ("-", "--", ":")
@@ -95,7 +95,7 @@ def _panel(panel: Any, groups: Mapping[str, list[Point]], metric: str, axis: Axi
         if len(groups) <= len(charts.COLOURS):  # more intervals would hide each other
             panel.fill_between(places, score.low, score.high, color=colour, alpha=0.15, linewidth=0)
     panel.set(xlabel=axis)
-    if is_share(metric):
+    if metrics.is_share(metric):
         panel.set_ylim(-0.03, 1.03)
     panel.set_xlim(left=0)
     panel.locator_params(axis="x", nbins=5)

@@ -30,7 +30,7 @@ from muzero_jax.apps import start
 from muzero_jax.apps.study import comparison
 from muzero_jax.run import budget, charts
 from muzero_jax.run.interrupt import Stopped
-from muzero_jax.run.metrics import Callbacks, Record
+from muzero_jax.run.metrics import Callbacks, Record, key_of
 from muzero_jax.run.run import Diverged
 from muzero_jax.run.session import Session
 from muzero_jax.storage import config as configs
@@ -120,7 +120,7 @@ class Objective(NamedTuple):
         seen: set[int] = {0}  # parts whose score has been reported
 
         def on_metrics(record: Record) -> None:
-            score, done = record.get(comparison.key_of(self.metric)), record.get("total/frames", 0)
+            score, done = record.get(key_of(self.metric)), record.get("total/frames", 0)
             part = int(PARTS * done / frames + 1e-6) if frames else 0
             if score is not None and part < PARTS and part not in seen:
                 seen.add(part)

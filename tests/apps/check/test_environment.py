@@ -7,17 +7,22 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pgx
 import pytest
 
 import muzero_jax
 from examples import pig
+from muzero_jax import algorithm as algorithms
+from muzero_jax.apps.check import environment as of_environment
 from muzero_jax.apps.check import promises
 from muzero_jax.games import chance, notation
+from muzero_jax.games.catalogue import game_of
 from muzero_jax.games.environment import environment_of, make_environment
+from muzero_jax.games.game import Game
 from muzero_jax.games.own_game import environment_from
 from muzero_jax.games.view import View
 from muzero_jax.types import Environment
-from tests.reference import drop
+from tests.reference import drop, tiny_run
 from tests.reference.nim import make_nim
 
 
@@ -112,7 +117,7 @@ NoTruncated = broken("NoTruncated", object, init=lambda _, key: {"current_player
 PGX_LIKE = {
     WithoutMovesAtTwo: "no action is legal",
     IgnoresTooMany: "was legal after . moves but changed nothing",
-    PunishesTooMany: "punished its player with -1",
+    PunishesTooMany: "^doubt: action 1 was legal .* ended the game with -1",
     RewardsTheWinnerOnly: "rewards of both players sum to 1",
     RewardsFive: "rewarded with 5",
     OnePlayerAlways: "discount is never negative",
@@ -134,6 +139,34 @@ def test_a_mistake_of_rules_in_pgxs_form_is_found_and_named_once(rules):
 @pytest.mark.parametrize("game", [Heap(), make_nim(9), pig.Pig()], ids=["pgx-like", "an Environment", "with chance"])
 def test_nothing_is_found_in_a_game_without_a_mistake(game):
     assert muzero_jax.check(game) == []
+
+
+def test_a_fold_is_a_doubt_and_a_list_that_fills_no_whole_row_is_no_fault():
+    """pgx's Kuhn poker ends with a fold, which moves nothing, and its Leduc hold'em shows 34 numbers."""
+    kuhn, leduc = (environment_from(pgx.make(name), name) for name in ("kuhn_poker", "leduc_holdem"))
+    fold = of_environment.examine(kuhn, largest=2.0)
+    assert fold.problems == [] and ["keep it if it gives up" in doubt for doubt in fold.doubts] == [True]
+    assert of_environment.examine(leduc, largest=14.0).problems == []
+    assert game_of(kuhn).is_for_points and game_of(leduc).is_for_points
+
+
+class ForThree(Heap):
+    num_players = 3
+
+    def rewards(self, stones, mover):
+        return jnp.zeros(3)
+
+
+def test_a_game_for_three_is_refused_wherever_it_comes_from():
+    """Else it would be trained with the signs of two."""
+    environment = make_nim(9)._replace(num_players=3)
+    sentences = [*muzero_jax.check(ForThree()), *muzero_jax.check(environment)]
+    sentences += muzero_jax.check(tiny_run.algorithm()._replace(environment=environment))
+    assert len(sentences) == 3 and all("only one or two can be trained" in sentence for sentence in sentences)
+    with pytest.raises(ValueError, match="for 3 players"):
+        algorithms.make(tiny_run.CONFIG, environment)
+    with pytest.raises(ValueError, match="for 3 players"):
+        environment_of(Game("three", "Three", rules=lambda size: ForThree()))
 
 
 # --- an Environment of one's own --------------------------------------------------------------------------------------

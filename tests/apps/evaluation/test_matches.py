@@ -145,8 +145,20 @@ def test_summary_of_a_hand_worked_match():
         "illegal_actions": 4,
     }
     assert "mean_length_lost" not in matches.summarise(MatchResult(np.ones((2, 2)), NONE, NONE, MOVES))
-    counted = matches.summarise(MatchResult(np.array([[3.0, -1.0], [2.0, -2.0]]), NONE, NONE, MOVES))
-    assert (counted["wins"], counted["points_won"], counted["points_lost"], counted["score"]) == (2, 5, 3, 0.5)
+
+
+def test_a_game_for_points_is_measured_by_mean_points():
+    """3 - 1 - 1 - 1 = 0 points, although three of four games are lost; a deviation of 2 is a standard error of 1."""
+    lost_more_often = MatchResult(np.array([[3.0, -1.0], [-1.0, -1.0]]), NONE, NONE, MOVES)
+    counted = matches.summarise(lost_more_often)
+    assert (counted["wins"], counted["points_won"], counted["points_lost"]) == (1, 3, 3)
+    assert counted["score"] == 0.25 and counted["mean_points"] == 0.0
+    np.testing.assert_allclose(counted["mean_points_ci95"], [-3.1824, 3.1824], atol=1e-4)  # Student's t of 3 degrees
+    assert matches.points_of(counted) == (0.0, *counted["mean_points_ci95"])
+    won_by_one = MatchResult(np.array([[1.0, 1.0], [1.0, -1.0]]), NONE, NONE, MOVES)
+    assert matches.summarise(won_by_one, is_for_points=True)["mean_points"] == 0.5  # by the rules, if not by the games
+    assert "mean_points" not in matches.summarise(won_by_one)
+    assert matches.points_of(matches.summarise(won_by_one))[0] == 0.5
 
 
 @pytest.mark.parametrize(
@@ -191,7 +203,11 @@ def test_deterministic_players_play_every_opening_once_from_both_sides():
 def test_an_arena_seats_a_rival_with_its_own_weights_and_pools_several_matches(monkeypatch):
     zeros, points = np.zeros((2, 2, 2), np.uint32), (1, 1, 1, 0, -1)
     results = [MatchResult(np.full((2, 2), each), zeros[..., 0] + 4, zeros[..., 0], zeros) for each in points]
-    match = Mock(spec=arena.ShardedMatch, stochastic=True, **{"play.side_effect": results})
+    match = Mock(
+        spec=arena.ShardedMatch,
+        summarise=functools.partial(matches.summarise, stochastic=True),
+        **{"play.side_effect": results},
+    )
     made = Mock(return_value=match)
     monkeypatch.setattr(arena, "ShardedMatch", made)
     ours, key = arena.Arena(tiny_run.agent(), tiny_run.mesh()), jax.random.key(0)

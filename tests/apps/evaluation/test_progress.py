@@ -58,11 +58,26 @@ def versions(tmp_path):
 
     def make(**changes):
         config = replace(tiny_run.CONFIG, evaluation=replace(tiny_run.CONFIG.evaluation, **changes))
-        arena = Mock(spec=Arena, has_matches=True)
+        arena = Mock(spec=Arena, has_matches=True, is_for_points=False)
         arena.play.side_effect = lambda *arguments, num_games, **others: {"score": 0.5, "games": num_games}
         return Versions(config, arena, tmp_path, jax.eval_shape(lambda: PARAMS), {})
 
     return make
+
+
+def test_a_game_for_points_logs_mean_points_and_no_elo(versions, tmp_path):
+    """Kuhn poker: a player may win fewer games and more chips."""
+    ours = versions(mcts_simulations=(2,))
+    points = {"score": 0.25, "ci95": [0.1, 0.4], "games": 8, "mean_points": 0.5, "mean_points_ci95": [0.1, 0.9]}
+    arena = Mock(spec=Arena, has_matches=True, is_for_points=True, play=Mock(return_value=points))
+    ours = Versions(ours._config, arena, tmp_path, jax.eval_shape(lambda: PARAMS), {})
+    assert ours.begin(PARAMS) == {} and ours.ratings() == {}
+    record = ours.measure(PARAMS, 2)
+    assert record == {"eval/points/random": 0.5, "eval/points/mcts:2": 0.5}
+    assert metrics.scores(record) == {"points/random": 0.5, "points/mcts:2": 0.5}
+    assert not any(metrics.is_share(name) for name in metrics.scores(record))
+    assert "self" not in [call.args[0] for call in arena.play.call_args_list]
+    assert checkpoint_steps(tmp_path / "versions") == [2]
 
 
 @pytest.mark.parametrize("final_games, size", [(16, 8), (20, 20)])

@@ -169,6 +169,23 @@ def test_the_table_is_sorted_by_strength_shows_the_rows_scores_and_is_plotted(tm
     assert "<svg" in (tmp_path / "elo.svg").read_text()
 
 
+def test_a_tournament_for_points_is_ranked_by_mean_points_and_has_no_elo(tmp_path):
+    """x takes 2 points a game from y, who beats it more often, and y takes 1 from z: y has (1 - 2) / 2."""
+    played = [
+        match("x", "y", 0.25) | {"ci95": [0.0, 0.7], "mean_points": 2.0, "mean_points_ci95": [1.4, 2.6]},
+        match("y", "z", 1.0) | {"ci95": [0.6, 1.0], "mean_points": 1.0, "mean_points_ci95": [0.2, 1.8]},
+    ]
+    result = tournament.summarise(["z", "y", "x"], played, "z")
+    assert result["cross_table"] == [[None, -1.0, None], [1.0, None, -2.0], [None, 2.0, None]]
+    second = result["players"][1]
+    assert (second["name"], second["games"], second["mean_points"]) == ("y", 8, -0.5) and "elo" not in second
+    np.testing.assert_allclose(second["mean_points_ci95"], [-1.0, 0.0])  # the root of 0.6^2 + 0.8^2, over 2
+    lines = tournament.format_table(result).splitlines()
+    assert [line.split()[1] for line in lines[1:4]] == ["x", "y", "z"] and "+2.000" in lines[1]
+    pictures.plot_tournament(result, tmp_path / "points.svg")
+    assert "mean points" in (tmp_path / "points.svg").read_text() or (tmp_path / "points.svg").stat().st_size > 1000
+
+
 def test_every_opponent_counts_equally_even_with_fewer_distinct_games():
     """x has 1 of 2 against y and all 8 against z: 75%, with the variance of 4 / (1/2 + 1/8) games."""
     result = tournament.summarise(["x", "y", "z"], [match("x", "y", 0.5, 2), match("x", "z", 1.0, 8)], "x")

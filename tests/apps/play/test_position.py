@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from muzero_jax.apps.play import placement
-from muzero_jax.apps.play.position import BLACK, WHITE, IllegalMove
+from muzero_jax.apps.play.position import BLACK, WHITE, IllegalMove, opening_of
+from tests.reference.nim import make_nim, make_state
 from tests.reference.play import fake_thinker, notation, opening, played
 from tests.reference.tiny_run import assert_same
 
@@ -41,6 +42,17 @@ def test_a_finished_game_and_an_illegal_action_are_refused_and_change_nothing():
         with pytest.raises(IllegalMove):
             position.play(action)
     assert drawn(position) == "X.../.O../..../...." and len(position.plies) == 2
+
+
+def test_every_game_begins_with_a_deal_of_its_own():
+    """A heap of 1 to 9 stones, dealt at random."""
+    dealt = make_nim(9)._replace(init=lambda key: make_state(jax.random.randint(key, (), 1, 10), jnp.int32(0)))
+    position, heaps = opening_of(dealt, seed=3), []
+    for _ in range(8):
+        heaps.append(int(position.state.stones))
+        position = position.new()
+    assert len(set(heaps)) > 3 and int(opening_of(dealt, seed=3).state.stones) == heaps[0]
+    assert opening_of(make_nim(9)).dice is None, "nothing is dealt"
 
 
 # --- positions built from stones --------------------------------------------------------------------------------------
