@@ -53,6 +53,7 @@ class Transition(NamedTuple):
     state: EnvState | None = None  # before the move; None unless Reanalyze searches with the ground-truth model
     outcome: Array | None = None  # [] int32, `Step.outcome`; None in a game without listed chance
     search_age: Array | None = None  # [] int32, iterations since that search; None without Reanalyze
+    simulations: Array | None = None  # [] float32, `SearchOutput.simulations`; the buffer does not keep it
 
 
 class NetworkOutput(NamedTuple):
@@ -188,6 +189,7 @@ class SearchOutput(NamedTuple):
     value: Array  # [B] float32, the improved value for the player to move
     tree: Any = None  # the trees themselves, to look at; costs nothing in a program that does not return them
     in_full: Array | None = None  # [B] bool, False from a cheap search (`search.playout_cap`); None: all were full
+    simulations: Array | None = None  # [B] float32, how many it made for each position; None: it is no tree search
 
 
 SearchFn = Callable[[Params, Array, SearchRoots], SearchOutput]

@@ -55,6 +55,11 @@ def test_the_program_never_calls_the_host():
     assert {name for name in names if "callback" in name or name in ("infeed", "outfeed", "device_put_host")} == set()
 
 
+def test_no_two_uses_of_a_whole_chunk_share_a_key():
+    with jax.debug_key_reuse(True):
+        make_chunk(tiny_run.algorithm(), tiny_run.mesh()).trace(tiny_run.abstract_state(), tiny_run.PROGRESS)
+
+
 def test_an_update_is_traced_once_although_its_shapes_are_asked_for_too():
     """The branch that only plays and the parts of a batch ask for shapes, which tripled the time of tracing."""
     shared, traced = tiny_run.algorithm(), []

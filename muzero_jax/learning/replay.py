@@ -44,14 +44,14 @@ def init(
 
 
 def pack(transition: Transition) -> Transition:
-    """Transitions as the buffer stores them: bool observations and legal moves eight to a byte, all else unchanged."""
+    """Transitions as the buffer stores them: bool observations and legal moves eight to a byte, without simulations."""
     assert transition.observation.dtype != jnp.uint8, "`unpack` would take it for packed bits"
 
     def packed(x: Array) -> Array:
         return jnp.packbits(x.reshape(*transition.action.shape, -1), axis=-1) if x.dtype == jnp.bool_ else x
 
     observation, legal = packed(transition.observation), packed(transition.legal_action_mask)
-    return transition._replace(observation=observation, legal_action_mask=legal)
+    return transition._replace(observation=observation, legal_action_mask=legal, simulations=None)
 
 
 def unpack(stored: Transition, observation_shape: tuple[int, ...]) -> Transition:

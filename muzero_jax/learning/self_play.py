@@ -79,6 +79,7 @@ def rollout(
             in_full=found.in_full,
             state=actor.env_state if keeps_state else None,
             outcome=moved.outcome,
+            simulations=found.simulations,
         )
 
     return jax.lax.scan(play, actor, jax.random.split(key, length))
@@ -125,14 +126,16 @@ def statistics(trajectory: Transition, before: ActorState, after: ActorState) ->
     """Sums over a rollout, for a run's throughput and results; a decisive game is one that is not drawn.
 
     `finished_frames` are all moves of the games that ended, also those before this rollout. In single-player games
-    `finished_returns` are likewise the sums of their rewards.
+    `finished_returns` are likewise the sums of their rewards. `simulations` are left out if there was no tree search.
     """
     is_last, frames = trajectory.is_last, jnp.float32(trajectory.action.size)
-    returns = {}
+    found = {}
+    if trajectory.simulations is not None:
+        found["selfplay/simulations"] = jnp.sum(trajectory.simulations, dtype=jnp.float32)
     if before.return_so_far is not None and after.return_so_far is not None:
         of_unfinished = jnp.sum(after.return_so_far - before.return_so_far)
-        returns["selfplay/finished_returns"] = jnp.sum(trajectory.reward) - of_unfinished
-    return returns | {
+        found["selfplay/finished_returns"] = jnp.sum(trajectory.reward) - of_unfinished
+    return found | {
         "selfplay/games": jnp.sum(is_last, dtype=jnp.float32),
         "selfplay/decisive_games": jnp.sum(is_last & (trajectory.reward != 0), dtype=jnp.float32),
         "selfplay/frames": frames,

@@ -58,10 +58,10 @@ class Totals:
 
     def __init__(self, config: Config, record: Record, flops: Flops):
         self.plays, self._has_boards = config.offline is None, bool(config.board_sizes)
-        self._flops, self._simulations = flops, config.simulations_per_move  # of an iteration, of a move
+        self._flops = flops  # of an iteration
         self._counted = COUNTED if self.plays else {"train/updates": COUNTED["train/updates"]}
-        totals = [*self._counted.values(), FLOPS, *([SIMULATIONS] if self.plays else [])]
-        kept = {name: record[name] for name in (*totals, SHARE, RANDOM_RETURN) if name in record}
+        totals = [*self._counted.values(), FLOPS]
+        kept = {name: record[name] for name in (*totals, SIMULATIONS, SHARE, RANDOM_RETURN) if name in record}
         self.record: Record = dict.fromkeys(totals, 0.0) | kept
         """The part of every record from which a resumed run continues."""
         self.mean_return: float | None = record.get(RETURN)  # the newest; None in a two-player game
@@ -86,15 +86,14 @@ class Totals:
         return self.record | losses | rates
 
     def _play_rates(self, metrics: dict[str, np.ndarray], seconds: float) -> Record:
-        """The rates of self-play in a chunk; also adds its simulations to the total."""
+        """The rates of self-play in a chunk; also adds its simulations, if it searches, to the total."""
         names = "games", "frames", "finished_frames"
         games, frames, finished_frames = (float(metrics[f"selfplay/{name}"].sum()) for name in names)
-        simulations = frames * self._simulations
-        self.record[SIMULATIONS] += simulations
-        rates: Record = {
-            "selfplay/frames_per_second": frames / seconds,
-            "selfplay/simulations_per_second": simulations / seconds,
-        }
+        rates: Record = {"selfplay/frames_per_second": frames / seconds}
+        if "selfplay/simulations" in metrics:
+            simulations = float(metrics["selfplay/simulations"].sum())
+            self.record[SIMULATIONS] = self.record.get(SIMULATIONS, 0.0) + simulations
+            rates["selfplay/simulations_per_second"] = simulations / seconds
         if games:
             rates["selfplay/mean_length"] = finished_frames / games
         if games and "selfplay/finished_returns" in metrics:
@@ -121,7 +120,7 @@ class Totals:
     def summary(self, seconds: float) -> dict[str, Record]:
         """Totals, mean rates over the run's `seconds` of training, and a single-player game's returns."""
         names = ("games", "frames", "simulations", "updates") if self.plays else ("updates",)
-        totals = {name: self.record[f"total/{name}"] for name in names}
+        totals = {name: self.record[f"total/{name}"] for name in names if f"total/{name}" in self.record}
         flops, seconds = self.record[FLOPS], max(seconds, 1e-9)
         rates = {name: total / seconds for name, total in totals.items()}
         summary = {"totals": totals, "rates": rates, "flops": {"total": flops, "rate": flops / seconds}}

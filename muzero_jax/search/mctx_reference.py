@@ -73,7 +73,8 @@ def gumbel_search(
             q = jax.vmap(completed_q)(output.search_tree, root)
             q /= summary.visit_counts.max(-1, keepdims=True)
             value = (output.action_weights * q).sum(-1)
-        return SearchOutput(output.action, output.action_weights, value, output.search_tree)
+        made = summary.visit_counts.sum(-1).astype(jnp.float32)
+        return SearchOutput(output.action, output.action_weights, value, output.search_tree, simulations=made)
 
     return search
 
@@ -109,6 +110,8 @@ def puct_search(
         # mctx divides by the temperature, so at 0 the most visited action is taken directly.
         most_visited = jnp.argmax(output.action_weights, axis=-1).astype(jnp.int32)
         action = output.action if temperature else most_visited
-        return SearchOutput(action, output.action_weights, output.search_tree.summary().value, output.search_tree)
+        summary = output.search_tree.summary()
+        made = summary.visit_counts.sum(-1).astype(jnp.float32)
+        return SearchOutput(action, output.action_weights, summary.value, output.search_tree, simulations=made)
 
     return search

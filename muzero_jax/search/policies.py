@@ -76,7 +76,8 @@ def gumbel_search(
             row = of_actions(row_of(tree), num_actions)
         policy = jax.nn.softmax(_mask(logits + sigma(row), legal_action_mask))
         value = (policy * completed_q(row)).sum(-1) if improved_value else row.value
-        return SearchOutput(best_visited(row, row.visits.max(-1)), policy, value, tree)
+        action = best_visited(row, row.visits.max(-1))
+        return SearchOutput(action, policy, value, tree, simulations=row.visits.sum(-1))
 
     return search
 
@@ -117,7 +118,7 @@ def puct_search(
         action = first_argmax(policy)
         if temperature:
             action = jax.random.categorical(action_key, jnp.log(policy) / temperature).astype(jnp.int32)
-        return SearchOutput(action, policy, row.value, tree)
+        return SearchOutput(action, policy, row.value, tree, simulations=row.visits.sum(-1))
 
     return search
 

@@ -91,12 +91,6 @@ class Config:
         return 0 if self.model == "rules" else self.targets.unroll_steps
 
     @property
-    def simulations_per_move(self) -> float:
-        """The mean number of simulations for a move of self-play."""
-        full, share = self.search.num_simulations, self.self_play.full_search_share
-        return share * full + (1.0 - share) * self.self_play.cheap_simulations
-
-    @property
     def reanalyze_fraction(self) -> float:
         """Share of each batch that is searched again; offline by default all (Schrittwieser et al. 2021, section 3)."""
         share = self.replay.reanalyze_fraction

@@ -198,6 +198,15 @@ def test_nothing_past_a_time_limit_is_learned_from_and_everything_before_it_is(b
     assert one == same and one != other
 
 
+def test_of_the_move_that_a_time_limit_cut_off_reward_and_discount_are_learned():
+    """The first of two moves has errors of 1 / 2 and ln 3, and the second is not known."""
+    batch = two_moves(reward=[1.0, 7.0], mask=[1, 0, 0])
+    outputs = said_of_two_moves(discount_logits=np.zeros((1, 3, 3), np.float32))
+    reward_loss = partial(losses.reward_loss, scalar_loss=line_model().scalar_loss)
+    np.testing.assert_allclose(jax.jit(reward_loss)(outputs, batch), 0.5 / 2)
+    np.testing.assert_allclose(jax.jit(losses.discount_loss)(outputs, batch), np.log(3) / 2, rtol=1e-6)
+
+
 def test_a_windows_weight_counts_in_every_loss(batch):
     """The mean over windows of weight times loss: weights 2 and 0 are a batch without the windows of weight 0."""
     params, *inputs = batch
@@ -255,34 +264,49 @@ def test_legality_loss_by_hand():
 
 
 def test_discount_loss_by_hand():
-    """The classes are the other's turn, the end, one's own turn: known for certain costs 0, a guess ln 3."""
+    """The classes are the other's turn, the end, one's own turn: known for certain costs 0, a guess ln 3.
+
+    Past the end the end is still learned.
+    """
     sure = np.float32([[[0, 0, 0], [100, 0, 0], [0, 0, 100]]])  # a root has no move
     loss = jax.jit(losses.discount_loss)
     sure, guess = (said_of_two_moves(discount_logits=logits) for logits in (sure, 0 * sure))
     np.testing.assert_allclose(loss(sure, two_moves(discount=[-0.9, 0.9])), 0, atol=1e-6)
     np.testing.assert_allclose(loss(sure, two_moves(discount=[0.0, 0.9])), 50.0)
-    np.testing.assert_allclose(loss(guess, two_moves(discount=[0.0, 0.0])), np.log(3), rtol=1e-6)
+    past_the_end = two_moves(discount=[0.0, 0.0], alive=[1, 0, 0])
+    np.testing.assert_allclose(loss(guess, past_the_end), np.log(3), rtol=1e-6)
 
 
-def test_consistency_loss_is_1_minus_the_cosine_and_trains_only_the_imagined_side():
+OBSERVED = np.float32([[[3.0, 4.0], [0.0, 2.0]]])
+IMAGINED = np.float32([[[4.0, -3.0], [0.0, -1.0]]])
+"""After two moves: at a right angle to what is observed, then the other way round."""
+
+
+@jax.jit
+def consistency_loss(imagined, observed, batch, factor=1.0):
     """Params are a factor of the embeddings; projection and its prediction are the identity."""
-    observed = np.float32([[[3.0, 4.0], [0.0, 2.0]]])
     model = line_model()._replace(
         initial_inference=lambda factor, observation: NetworkOutput(factor * observation, *[None] * 3),  # type: ignore
         project=lambda params, embedding: embedding,
         predict_projection=lambda params, projection: projection,
     )
+    embedding, observation = (jnp.concatenate([jnp.zeros((1, 1, 2)), x], axis=1) for x in (imagined, observed))
+    outputs = said_of_two_moves()._replace(embedding=embedding, params=factor, model=model)
+    return losses.consistency_loss(outputs, batch._replace(observation=observation))[0]
 
-    @jax.jit
-    def loss(imagined, observed, factor=1.0):
-        embedding, observation = (jnp.concatenate([jnp.zeros((1, 1, 2)), x], axis=1) for x in (imagined, observed))
-        outputs = said_of_two_moves()._replace(embedding=embedding, params=factor, model=model)
-        return losses.consistency_loss(outputs, two_moves()._replace(observation=observation))[0]
 
-    np.testing.assert_allclose(loss(2.0 * observed, observed), 0, atol=1e-6)
-    np.testing.assert_allclose(loss(np.float32([[[4.0, -3.0], [0.0, -1.0]]]), observed), (1 + 2) / 2, rtol=1e-6)
-    imagined, *seen = jax.jit(jax.grad(loss, argnums=(0, 1, 2)))(np.float32([[[1, 0], [1, 1]]]), observed, 2.0)
+def test_consistency_loss_is_1_minus_the_cosine_and_trains_only_the_imagined_side():
+    np.testing.assert_allclose(consistency_loss(2.0 * OBSERVED, OBSERVED, two_moves()), 0, atol=1e-6)
+    np.testing.assert_allclose(consistency_loss(IMAGINED, OBSERVED, two_moves()), (1 + 2) / 2, rtol=1e-6)
+    gradient = jax.jit(jax.grad(consistency_loss, argnums=(0, 1, 3)))
+    imagined, *seen = gradient(np.float32([[[1, 0], [1, 1]]]), OBSERVED, two_moves(), 2.0)
     assert np.abs(imagined).max() > 0 and not any(np.asarray(x).any() for x in seen)
+
+
+def test_consistency_loss_compares_nothing_with_the_first_frame_of_the_next_game():
+    """The second move ends the game."""
+    ended = two_moves(discount=[-1.0, 0.0], alive=[1, 1, 0])
+    np.testing.assert_allclose(consistency_loss(IMAGINED, OBSERVED, ended), (1 + 0) / 2, rtol=1e-6)
 
 
 def test_without_moves_to_unroll_the_dynamics_are_never_called(batch):

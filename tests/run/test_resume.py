@@ -187,6 +187,7 @@ CHUNK = {
     "selfplay/decisive_games": np.array([1.0, 2.0]),
     "selfplay/frames": np.array([32.0, 32.0]),
     "selfplay/finished_frames": np.array([20.0, 40.0]),
+    "selfplay/simulations": np.array([224.0, 256.0]),
     "train/updates": np.array([0.0, 2.0]),
     "train/loss": np.array([0.0, 0.7]),
 }
@@ -202,16 +203,20 @@ def test_totals_average_losses_over_learning_iterations_only():
     assert record["total/flops"] == 2 * 100 + 10
     assert record["selfplay/mean_length"] == 60 / 8
     assert record["selfplay/frames_per_second"] == 16
-    assert record["selfplay/simulations_per_second"] == 16 * CONFIG.search.num_simulations
+    assert record["selfplay/simulations_per_second"] == 120 and record["total/simulations"] == 480
     assert record["train/updates_per_second"] == 0.5
     unfinished = {"selfplay/games": np.zeros(2), "selfplay/finished_frames": np.zeros(2)}
     assert "selfplay/mean_length" not in make_totals().add(CHUNK | unfinished, seconds=4.0)
 
 
-def test_simulations_of_earlier_sessions_are_counted_with_their_own_budget():
-    first, second = (configs.with_values(CONFIG, {"search.num_simulations": number}) for number in (100, 7))
-    record = make_totals(first).add(CHUNK, seconds=4.0)
-    assert make_totals(second, record).add(CHUNK, seconds=4.0)["total/simulations"] == 64 * 100 + 64 * 7
+def test_simulations_are_added_to_those_of_earlier_sessions():
+    assert make_totals(record={"total/simulations": 20.0}).add(CHUNK, seconds=4.0)["total/simulations"] == 500
+
+
+def test_a_run_without_a_search_counts_no_simulations():
+    totals = make_totals()
+    record = totals.add({name: values for name, values in CHUNK.items() if "simulations" not in name}, seconds=4.0)
+    assert not [name for name in (*record, *totals.summary(4.0)["totals"]) if "simulations" in name]
 
 
 def test_self_play_is_timed_in_chunks_without_updates_and_not_listed_apart_without_any():

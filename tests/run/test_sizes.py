@@ -12,7 +12,7 @@ from muzero_jax.run import metrics, sizes
 from muzero_jax.types import TrainState
 from tests.reference.tiny_run import assert_same, restore_latest
 
-CONFIG = replace(presets.hex_any(8), board_sizes=(3, 8, 8), iterations_per_chunk=2)
+CONFIG = replace(presets.hex_any(8), board_sizes=(3, 8, 8), iterations_per_chunk=3)
 
 
 def test_a_smaller_board_has_as_many_random_moves_a_game_and_shorter_returns():
@@ -23,7 +23,8 @@ def test_a_smaller_board_has_as_many_random_moves_a_game_and_shorter_returns():
 
 
 def test_a_size_that_is_named_twice_has_twice_as_many_turns():
-    assert [sizes.turn(CONFIG, iteration) for iteration in (0, 2, 4, 6, 8, 10)] == [3, 8, 8, 3, 8, 8]
+    """A turn is a chunk: by iterations alone all of these would be the first board's."""
+    assert [sizes.turn(CONFIG, iteration) for iteration in (0, 3, 6, 9, 12, 15)] == [3, 8, 8, 3, 8, 8]
 
 
 def test_evaluation_uses_the_largest_board_unless_a_flag_names_another():

@@ -73,7 +73,7 @@ LEGAL_AND_VISITS = {
 
 
 def visits_of(num_legal):
-    """The root's row where so many of 16 actions are legal, and action a is worth -a."""
+    """The root's row where so many of 16 actions are legal, action a is worth -a and the network says 8."""
 
     def expand(params, key, action, embedding):
         zero = jnp.zeros(action.shape)
@@ -82,7 +82,7 @@ def visits_of(num_legal):
         return Node(jnp.ones((len(action), 16)) / 16, zero, depth, reward, zero + 1)
 
     zero, is_legal = jnp.zeros(len(num_legal)), jnp.arange(16) < jnp.array(num_legal)[:, None]
-    root = Node(jnp.ones((len(num_legal), 16)) / 16, zero, zero, zero, zero)
+    root = Node(jnp.ones((len(num_legal), 16)) / 16, zero + 8, zero, zero, zero)
     search = partial(
         passes.visit,
         root,
@@ -95,11 +95,13 @@ def visits_of(num_legal):
     return jax.device_get(jax.jit(search)(jax.random.key(0)))
 
 
-def test_visits_by_hand_for_any_number_of_legal_actions_alone_and_in_a_batch():
+def test_visits_and_values_by_hand_for_any_number_of_legal_actions_alone_and_in_a_batch():
     row = visits_of(tuple(LEGAL_AND_VISITS))
     for game, (num_legal, expected) in enumerate(LEGAL_AND_VISITS.items()):
         np.testing.assert_array_equal(row.visits[game], expected + [0] * (16 - num_legal))
         np.testing.assert_allclose(row.q[game, :num_legal], -np.arange(num_legal), atol=1e-6)
+        mean = (8 - np.dot(expected, np.arange(num_legal))) / (1 + sum(expected))
+        np.testing.assert_allclose(row.value[game], mean, rtol=1e-6)
     alone = visits_of((16,))
     np.testing.assert_array_equal(alone.q[0], row.q[-1])
     np.testing.assert_array_equal(alone.value[0], row.value[-1])

@@ -57,6 +57,15 @@ def test_whole_state_comes_back_bit_for_bit_on_the_shardings_asked_for(before, a
     assert_same(changed, wanted)
 
 
+def test_a_target_network_comes_back_with_its_own_weights(state, tmp_path):
+    learner = state.learner
+    target = jax.tree.map(lambda x: 1 - x, learner.params)
+    followed = state._replace(learner=learner._replace(target_params=target))
+    with Checkpointer(tmp_path) as checkpoints:
+        checkpoints.save(1, followed)
+    assert_same(restore_latest(tmp_path, abstract(followed))[1], followed)
+
+
 def test_versions_hold_only_params_and_are_read_by_step(state, tmp_path):
     params = state.learner.params
     for step in (0, 3, 1, 3):  # all zeros at first

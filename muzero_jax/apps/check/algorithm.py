@@ -10,6 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.experimental import checkify
 from jax.sharding import PartitionSpec
 from jaxtyping import Array
 
@@ -154,10 +155,13 @@ def _windows(algorithm: Algorithm, state: TrainState) -> Transition:
     return algorithm.gather(state.replay, sample, model=algorithm.model, terms=algorithm.terms)
 
 
-def _run(algorithm: Algorithm, shapes: Transition, params: Any, key: Array) -> tuple[SearchOutput, Array, dict]:
+def _run(
+    algorithm: Algorithm, shapes: Transition, params: Any, key: Array
+) -> tuple[SearchOutput, Array, dict[str, Array], checkify.Error]:
     """A search of openings with half of the legal moves forbidden, their mask, and each term's losses [2, N].
 
     The two rows of losses are from windows that differ only in the frames after a game's end, so they must be equal.
+    The last is what checkify says of the indices in `make_targets`, which JAX clamps if they lie outside an array.
     """
     environment, model, terms = algorithm.environment, algorithm.model, algorithm.terms
     roots = environment.roots(jax.vmap(environment.init)(jax.random.split(key, NUM_ROWS)))
@@ -167,27 +171,40 @@ def _run(algorithm: Algorithm, shapes: Transition, params: Any, key: Array) -> t
     ends = jnp.arange(shapes.action.shape[1]) == jnp.arange(NUM_ROWS)[:, None] % 3
     is_past = ~alive_frames(ends)
 
-    def losses(number: Array) -> dict[str, Array]:
+    def window_with(number: Array) -> Transition:
         def frames(x: Any) -> Array:  # 0, except `number` after the end
             after = is_past[:, : x.shape[1]].reshape(NUM_ROWS, -1, *[1] * (x.ndim - 2))
             return jnp.broadcast_to(after * number, x.shape).astype(x.dtype)
 
         window = jax.tree.map(frames, shapes)
-        window = window._replace(is_last=ends, legal_action_mask=jnp.ones_like(window.legal_action_mask))
+        return window._replace(is_last=ends, legal_action_mask=jnp.ones_like(window.legal_action_mask))
+
+    def losses(number: Array) -> dict[str, Array]:
+        window = window_with(number)
         targets = algorithm.make_targets(window, jnp.float32(0.0))
         batch = algorithm.make_batch(window, targets, jnp.ones(NUM_ROWS), key, terms=terms)
         outputs = unroll.unroll(model, params, batch)._replace(model=model)
         return {term.name: term.loss(outputs, batch) for term in terms}
 
-    return searched, legal, jax.lax.map(losses, jnp.arange(2))
+    make_targets = checkify.checkify(algorithm.make_targets, errors=checkify.index_checks)
+    error, _ = make_targets(window_with(jnp.int32(0)), jnp.float32(0.0))
+    return searched, legal, jax.lax.map(losses, jnp.arange(2)), error
 
 
-def _of_values(found: SearchOutput, legal: np.ndarray, terms: dict[str, np.ndarray]) -> Iterator[str]:
+def _of_values(
+    found: SearchOutput, legal: np.ndarray, terms: dict[str, np.ndarray], error: checkify.Error
+) -> Iterator[str]:
     policy, total = found.policy, found.policy.sum(axis=-1)
     if not np.take_along_axis(legal, np.asarray(found.action)[:, None], axis=-1).all():
         yield "the search without noise makes illegal moves; let it choose among the legal ones"
     elif not ((policy >= 0).all() and (abs(total - 1) < CLOSE).all() and (policy[~legal] < CLOSE).all()):
         yield "the search without noise: the policy must be probabilities of legal moves that add up to 1"
+    if wrong := error.get():
+        yield (
+            "make_targets reads past the end of an array, where JAX repeats the last entry: "
+            f"{wrong.strip().rstrip('.')}; a window has one observation, or unroll_steps + 1 if a term reads them, and "
+            "unroll_steps + td_steps + 1 of all else"
+        )
     for name, (each, other) in terms.items():
         if not np.isfinite(each).all():
             yield f"the loss {name} is NaN or infinite; look for a logarithm or a division by 0"

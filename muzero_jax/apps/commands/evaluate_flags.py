@@ -119,7 +119,8 @@ class Exam(OfRun):
     """The agent's strength by the best judge of its game: a solver if there is one, else opponents without training."""
 
     positions: Count = 300
-    """most positions to judge, half from random games (backgammon: none), half from the agent's; tic-tac-toe: all"""
+    """most positions to judge, from random games, so that every agent of a game meets the same ones; tic-tac-toe: all;
+    backgammon: turns of the agent's own games"""
     games: Count = 64
     """games against each opponent if the game has no better judge, or episodes of a single-player game"""
     seed: Seed = 0

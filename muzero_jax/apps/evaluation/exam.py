@@ -57,7 +57,8 @@ def _exact_play(agent: Agent, positions: int, seed: int, say: Say) -> Iterator[F
         return
     say("solving positions ...")
     candidates = oracle_evaluation.agent_candidates(agent, (agent.num_simulations,))
-    judged = oracle_evaluation.examine(agent, candidates, num_positions=positions, seed=seed, say=say)
+    # Of random games only, so that the tables of two agents of a game compare.
+    judged = oracle_evaluation.examine(agent, candidates, num_positions=positions, seed=seed, own_games=False, say=say)
     counts = {"keeps_win_rate": judged["can_win_and_err"], "optimal_move_rate": judged["can_err"]}
     names = {"keeps_win_rate": "winning-move accuracy", "optimal_move_rate": "optimal moves"}
     for score in judged["scores"][1:]:  # the first is a random move

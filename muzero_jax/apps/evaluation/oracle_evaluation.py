@@ -1,8 +1,8 @@
 """Judges moves by exact play: `examine` samples positions, solves them, and compares players' moves with the solutions.
 
-The positions depend only on the run and the seed, so that all players are judged on the same ones; an agent's own games
-are played by its policy head. Rates are over positions in which a move can be a mistake, because elsewhere every move
-is right. The baseline for every rate is a uniformly random move.
+The positions depend only on the seed and, if half of them come from its own games, on the agent, whose policy head
+plays these; so all players are judged on the same ones. Rates are over positions in which a move can be a mistake,
+because elsewhere every move is right. The baseline for every rate is a uniformly random move.
 """
 
 from collections.abc import Callable, Hashable, Sequence
@@ -56,10 +56,12 @@ class Solved(NamedTuple):
 
 
 def draw(agent: Agent, num_positions: int, seed: int, report: Report = silent, *, own_games: bool = True) -> Solved:
-    """At most `num_positions` solved positions, half of them from the agent's own games; in a small game, all.
+    """At most `num_positions` solved positions; in a small game, all.
 
     Args:
       report: called with (solved, total) while positions are solved, which can take a minute.
+      own_games: take half of them from the agent's own games; else all are from random games, and the same for every
+        agent of a game.
 
     Raises ValueError for a game or board without an oracle, or if no sampled game lasted long enough.
     """
@@ -73,6 +75,7 @@ def draw(agent: Agent, num_positions: int, seed: int, report: Report = silent, *
         states, is_own_play = positions.sample(
             environment, player, agent.params, num_positions=num_positions, min_plies=oracle.min_plies, seed=seed
         )
+        is_own_play &= own_games
     if not is_own_play.size:
         raise ValueError(f"none of the sampled games lasted {oracle.min_plies} moves; raise --positions")
     solutions = solve(oracle, states.observation, num_actions=environment.num_actions, report=report)
@@ -85,6 +88,7 @@ def examine(
     *,
     num_positions: int,
     seed: int,
+    own_games: bool = True,
     report: Report = silent,
     say: Callable[[str], None] = silent,
 ) -> Score:
@@ -92,7 +96,7 @@ def examine(
 
     `say` is called with a line before each candidate is compiled and judged. Raises ValueError as `draw` does.
     """
-    solved = draw(agent, num_positions, seed, report)
+    solved = draw(agent, num_positions, seed, report, own_games=own_games)
     return describe(solved) | {"scores": [score_random(solved), *judge(solved, candidates, seed, say)]}
 
 

@@ -78,7 +78,8 @@ class TrainedAgent:
       notation: `notation.write(state, action)` is a move as text, and `notation.read(state, text)` its action.
       num_simulations: the search budget of calls that give none.
       agent: the network, its config and its weights (`muzero_jax.agent.Agent`).
-      name, iteration: the path that it was loaded from, and how many iterations of training it has seen.
+      name: the path that it was loaded from.
+      iteration: how many iterations of training it has seen.
     """
 
     def __init__(self, agent: Agent):

@@ -32,6 +32,23 @@ def test_a_solved_games_figures_are_the_oracles(monkeypatch):
     assert {f.count for f in found if "winning" in f.measure} == {expected["can_win_and_err"]} == {2380}
 
 
+def test_two_agents_of_a_game_are_examined_on_the_same_positions(monkeypatch):
+    """Of Connect Four; one agent prefers the columns on the left, the other those on the right."""
+    seen = []
+    monkeypatch.setattr(oracle_evaluation, "solve", lambda _, observation, **__: seen.append(observation) or 1 / 0)
+    config = small_board("connect_four", longest_game=42, num_bins=3, exploration=0.1)
+    agent = make_agent(replace(config, network=NetworkConfig(width=16, num_blocks=0)))
+    for prefers in (jnp.arange(7), -jnp.arange(7)):
+
+        def act(params, key, states, prefers=prefers):
+            return jnp.where(states.legal_action_mask, prefers, -99).argmax(axis=1)
+
+        monkeypatch.setattr(oracle_evaluation.players, "policy_head", lambda agent, act=act: Player("prefers", act))
+        with pytest.raises(ZeroDivisionError):
+            exam.examine(agent, tiny_run.mesh(), positions=8, games=2, seed=0, say=print)
+    np.testing.assert_array_equal(*seen)
+
+
 @pytest.mark.parametrize(
     ("env", "judges"), [("2048", ["returns"]), ("connect_four", ["exact"]), ("othello", ["matches"])]
 )

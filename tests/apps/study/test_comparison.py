@@ -1,5 +1,6 @@
 """Groups of runs: which belong together, what they score together by any metric, and what so few can show."""
 
+import itertools
 import json
 from dataclasses import replace
 
@@ -77,6 +78,25 @@ def test_any_key_of_the_metrics_compares_runs(runs, tmp_path):
 )
 def test_the_permutation_test_of_few_runs_has_a_smallest_p(one, other, p, least):
     assert comparison.difference(one, other) == pytest.approx((p, least))
+
+
+def test_all_splits_of_eight_runs_against_eight_are_counted():
+    """In plain loops: the share of the 12,870 splits whose means are as far apart."""
+    scores = np.random.default_rng(1).normal(0.8, 0.02, 16)
+    wanted = abs(scores[:8].mean() - scores[8:].mean()) - 1e-12
+    splits = [list(chosen) for chosen in itertools.combinations(range(16), 8)]
+    far = [abs(scores[chosen].mean() - np.delete(scores, chosen).mean()) >= wanted for chosen in splits]
+    found = comparison.difference(scores[:8].tolist(), scores[8:].tolist())
+    assert found == pytest.approx((np.mean(far), 2 / 12_870))
+
+
+def test_a_test_that_samples_its_splits_says_so_and_repeats_itself(monkeypatch, runs):
+    monkeypatch.setattr(comparison, "MOST_SPLITS", 9)
+    monkeypatch.setattr(comparison, "SAMPLED_SPLITS", 500)
+    one, other = [0.0, 1.0, 2.0, 3.0], [0.5, 1.5, 2.5, 3.5]
+    first, least = comparison.difference(one, other)
+    assert (first, least) == comparison.difference(one, other) and least == 2 / 501
+    assert "random splits" in comparison.format_differences(comparison.read_runs(runs, ["mcts:1000"]))
 
 
 def test_each_group_is_compared_with_the_first_unless_it_has_one_run(runs):
