@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Builds the documentation into site/, or serves it while you write: scripts/docs.sh serve
+# `scripts/docs.sh build FLAGS` passes flags to mkdocs, as tests do. A warning ends it with status 1.
 # Uses the active virtual environment, else .venv, else what is on PATH.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -10,7 +11,10 @@ need_mkdocs() {
 }
 
 case "${1:-build}" in
-  build) need_mkdocs && mkdocs --quiet build --clean && echo "built: open $PWD/site/index.html" ;;
+  build) # without --quiet, with which mkdocs counts no warnings and so builds a site with dead links
+    need_mkdocs
+    output=$(mkdocs build --strict "${@:2}" 2>&1) || { echo "$output" >&2; exit 1; }
+    if [ $# -lt 2 ]; then echo "built: open $PWD/site/index.html"; fi ;;
   serve) need_mkdocs && exec mkdocs serve ;;
   *) echo "error: there is no '$1'; use scripts/docs.sh, or scripts/docs.sh serve" >&2 && exit 2 ;;
 esac

@@ -82,8 +82,9 @@ def minatar(env: str) -> Config:
 def arcade(env: str) -> Config:
     """python experiments/train.py --env octax:pong
 
-    A game on a screen. With --frames 1500000, some 65 minutes of one core, three seeds of Pong have a mean return of
-    6.0 to 7.7, where random play has -8.3; with 1570000 three of Brix have 15.3 to 28.3 (docs/results/arcade).
+    A game on a screen. With --frames 1500000, 66 to 98 minutes of one core beside other work, three seeds of Pong have
+    a mean return of 6.0 to 7.7, where random play has -8.3; with 1570000 three of Brix have 15.3 to 28.3
+    (docs/results/arcade).
     """
     # Q in points, because stretched to [0, 1] the values of moves that hardly differ make a target of noise. Pong's
     # moves differ by some 0.01 at first, and at 0.4 the search's policy hardly left the network's. Worm learned nothing

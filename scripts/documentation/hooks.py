@@ -1,7 +1,8 @@
 """Hooks of mkdocs, which rewrite links that leave the site and insert the project's address.
 
 Links to files that are not in the site lead to the repository, if pyproject.toml names one; else they become text. With
-an address, the page on installing also begins with `git clone`, and pages of notebooks with a link to Colab.
+an address, the page on installing also begins with `git clone`, and pages of notebooks with a link to Colab. Text
+between `<!-- only in the repository -->` and `<!-- end -->` is left out.
 """
 
 import logging
@@ -15,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 MADE = {ROOT / "notebooks": "notebooks", ROOT / "muzero_jax" / "agents": "agents"}
 """Folders whose notebooks and cards become pages of the site, with the folder of these pages."""
+_REPOSITORY = re.compile(r"<!-- only in the repository -->.*?<!-- end -->\n*", re.DOTALL)
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!\w+:)([^)\s#]+)(#[^)\s]*)?\)")
 _log = logging.getLogger("mkdocs.hooks.documentation")
 
@@ -33,9 +35,10 @@ def on_config(config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """The page with rewritten links, and with the additions of `with_address`."""
+    """The page with rewritten links, without what is only for the repository, and with what `with_address` adds."""
     uri, address = page.file.src_uri, repository()
     folder = next((path for path, name in MADE.items() if uri.startswith(f"{name}/")), (DOCS / uri).parent)
+    markdown = _REPOSITORY.sub("", markdown)
     return with_address(_LINK.sub(lambda link: leave(link, folder, address), markdown), uri, address)
 
 

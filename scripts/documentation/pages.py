@@ -105,9 +105,14 @@ def shown(value: Any) -> str:
 
 
 def linked(row: Sequence[str]) -> list[str]:
-    """The row with links to the pages that its last cell names, and other Markdown in that cell escaped."""
+    """The row with links to the pages that its last cell names, by their titles; other Markdown there is escaped."""
     meaning = row[-1].replace("<", "&lt;").replace("[", "\\[")
-    return [*row[:-1], re.sub(r"docs/([\w-]+\.md)", r"[\1](\1)", meaning)]
+    return [*row[:-1], re.sub(r"docs/([\w-]+\.md)", lambda page: f"[{title_of(page[1])}]({page[1]})", meaning)]
+
+
+def title_of(page: str) -> str:
+    """The title of a page of docs/, by its file's name."""
+    return (ROOT / "docs" / page).read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ")
 
 
 def ranges(config: Config) -> Iterator[Sequence[str]]:

@@ -19,15 +19,39 @@ OTHERS |= {"--xla_gpu_enable_command_buffer", "--xla_gpu_graph_min_graph_size"}
 """Flags of other programs, and examples."""
 
 
+def build(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+    """Runs the command that users and CI run, with this Python's mkdocs, and builds the site into a folder."""
+    environment = os.environ | {
+        "VIRTUAL_ENV": sys.prefix,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
+    command = ["bash", str(ROOT / "scripts/docs.sh"), "build", "--site-dir", str(folder), *flags]
+    return subprocess.run(command, capture_output=True, text=True, env=environment)
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
-    """The built site; a warning would fail the build."""
+    """The built site; a warning fails the build."""
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "--quiet", "build", "--strict", "--site-dir", str(folder)]
-    environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
-    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, env=environment)
+    built = build(folder)
     assert built.returncode == 0, built.stderr + built.stdout
     return folder
+
+
+@pytest.mark.parametrize(
+    "text, warning",
+    [
+        ("[A page](index.md)", None),
+        ("[A page](nowhere.md)", "nowhere.md"),
+        ("[0.031, 0.052] [points](index.md)", "points"),  # read as a reference to a heading, and shown as it stands
+    ],
+)
+def test_a_warning_fails_the_build(tmp_path, text, warning):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs/index.md").write_text(f"# A site\n\n{text}\n")
+    (tmp_path / "mkdocs.yml").write_text("site_name: A site\nplugins: [autorefs]\n")
+    built = build(tmp_path / "site", "--config-file", str(tmp_path / "mkdocs.yml"))
+    assert (built.returncode, warning is None or warning in built.stderr) == (0 if warning is None else 1, True)
 
 
 def text_of(page: Path) -> str:
@@ -59,3 +83,22 @@ def test_every_flag_that_a_page_names_exists(site):
     texts = {p.name: re.sub(r"\b(?:gtp|uci|usi):[^\"`\n]*", "", read(p)) for p in pages}
     found = {(page, flag) for page, text in texts.items() for flag in re.findall(r"(?<![\w-])--[a-z][\w.-]*\w", text)}
     assert {(name, flag) for name, flag in found if flag not in known} == set()
+
+
+def figures(row: str) -> set[tuple[float, ...]]:
+    """The percentages, intervals, `x of y` and `won - drawn - lost` of a row of a table, as numbers."""
+    n = r"(\d+(?:\.\d+)?)"
+    kinds = rf"{n}%", rf"\[{n}, {n}\]", rf"{n} to {n}", rf"{n} of {n}", rf"{n} [-/] {n} [-/] {n}"
+    found = (match for kind in kinds for match in re.finditer(rf"(?<![\w.,]){kind}(?!\w)", row))
+    return {tuple(map(float, match.groups())) for match in found}
+
+
+def test_a_row_that_quotes_the_examiner_has_the_figures_of_one_row_of_the_record():
+    name = "results/2026-11-29-independent.md"
+    record = [figures(line) for line in read(ROOT / "docs" / name).splitlines()]
+    pages = [ROOT / "README.md", ROOT / "docs/leaderboard.md", *(ROOT / "muzero_jax/agents").glob("*.md")]
+    rows = [(page.name, line) for page in pages for line in read(page).splitlines() if re.match(rf"\|.*{name}", line)]
+    quoted = {row: figures(re.sub(r"\]\([^)]*\)", "]", row[1])) for row in rows}
+    wrong = [row for row, found in quoted.items() if not found or not any(found <= line for line in record)]
+    assert wrong == []
+    assert len(rows) > 25

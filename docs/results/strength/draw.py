@@ -9,7 +9,7 @@ FOLDER = Path(__file__).parent
 PICTURE = FOLDER.parents[1] / "pictures" / "strength.svg"
 GAMES = {"hex-5x5": "Hex 5x5", "hex-7x7": "Hex 7x7", "connect-four": "Connect Four", "othello": "Othello"}
 MARKS = {"mcts:100": "MCTS 100", "mcts:1000": "MCTS 1,000", "mcts:10000": "MCTS 10,000"}
-"""Rollout MCTS; a stroke at the left for each game."""
+"""Rollout MCTS; a stroke at the left for each game, in its colour, and a label at the middle of its strokes."""
 MINUTES = (1, 2, 5, 10, 20, 40)
 
 
@@ -33,7 +33,9 @@ def main() -> None:
                 axes.axhline(player["elo"], xmax=0.03, color=colour, linewidth=2)
                 heights.setdefault(player["name"], []).append(player["elo"])
     for name, strokes in heights.items():
-        axes.text(0.035, max(strokes), MARKS[name], transform=axes.get_yaxis_transform(), fontsize=8, color="0.3")
+        middle = (min(strokes) + max(strokes)) / 2
+        where = axes.get_yaxis_transform()
+        axes.text(0.035, middle, MARKS[name], transform=where, verticalalignment="center", fontsize=8, color="0.3")
     axes.set(xscale="log", xlabel="minutes of training on one core", ylabel="Elo over rollout MCTS 1,000")
     axes.set_xticks(MINUTES, [str(minute) for minute in MINUTES])
     axes.set_xlim(0.7)
