@@ -68,6 +68,10 @@ GAMES_OF_OCTAX = {
 """Title, the actions in octax's order, and the goal; every game has one more action, the last, which is to wait."""
 
 
+UNWRAPPED = "shooting_stars"
+"""The game whose score is no byte that wraps: octax takes its scores above 128 for 0."""
+
+
 def _levels(game: str) -> list[str]:
     """The names of a game: `pong`, or one for each level: `cavern1`, `cavern2`, ..."""
     roms = Path(environments.get_rom_path("Tank.ch8")).parent
@@ -92,6 +96,7 @@ class Rules:
 
     def __init__(self, level: str, *options: str):
         self._env = _environment(level)
+        self._wraps = level != UNWRAPPED
         self._is_sticky = STICKY in options
         self._moves = _moves(options)
 
@@ -122,7 +127,8 @@ class Rules:
         """One move of octax: the emulator, and (frames, reward, terminated, truncated)."""
         with _quiet():
             emulator, frames, reward, terminated, truncated, _ = self._env.step(emulator, action)
-        return _strict(emulator), (frames, (reward + 128) % 256 - 128, terminated, truncated)
+        reward = (reward + 128) % 256 - 128 if self._wraps else reward
+        return _strict(emulator), (frames, reward, terminated, truncated)
 
     def _made(self, played: Played, frames: Array, reward, terminated, truncated) -> Seated:
         legal = jnp.ones(self._env.num_actions, bool)

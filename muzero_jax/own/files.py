@@ -1,9 +1,13 @@
 """Small files that are whole or absent: a full disk or a kill never leaves half of one."""
 
+import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 
 @contextmanager
@@ -19,17 +23,27 @@ def explained(what: str, folder: Path) -> Iterator[None]:
 def write_whole(path: Path, content: str | bytes) -> None:
     """Writes text or bytes to a hidden file next to `path` and renames it, so that an old file stays until then.
 
-    Raises ValueError if the disk is full or not writable.
+    The folder may be a stranger's: the hidden file has a random name and is new, so that no link in the folder leads
+    the write elsewhere. Raises ValueError if the disk is full or not writable.
     """
-    partial = path.with_name(f".{path.name}")
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     with explained(path.name, path.parent):
         try:
-            partial.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
+            with partial.open("xb") as file:
+                file.write(content.encode("utf-8") if isinstance(content, str) else content)
             partial.replace(path)
         except OSError:
             with suppress(OSError):
                 partial.unlink()
             raise
+
+
+def read_json(path: Path, kind: Any) -> Any:
+    """The content of a JSON file, checked to be of the type `kind`; ValueError names a damaged file."""
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is damaged ({error}); restore it from a copy, or delete it") from error
 
 
 def check_writable(file: Path, flag: str) -> None:

@@ -39,6 +39,12 @@ def load_function(path: str | Path, name: str) -> Callable[..., Any]:
     return guarded(function, f"{name} of {path}")
 
 
+def source_that_ran(path: str | Path) -> bytes:
+    """The text with which `load` last ran this file in this process; the file's present text if it did not run."""
+    module = sys.modules.get(f"file:{path}")
+    return read(Path(path)) if module is None else module.__source__
+
+
 def read(path: Path) -> bytes:
     """The text of a Python file; Fault if it is not one or cannot be read."""
     if not is_path(str(path)):
@@ -69,7 +75,7 @@ def _literal(text: str) -> Any:
 
 def _run(path: Path, source: bytes) -> ModuleType:
     module = ModuleType(f"file:{path}")
-    module.__file__ = str(path)
+    module.__file__, module.__source__ = str(path), source  # type: ignore
     sys.modules[module.__name__] = module  # dataclasses look up their module here
     linecache.checkcache(str(path))
     try:

@@ -50,7 +50,7 @@ def check(files: Iterable[str], source: str | Path, trust: Trust) -> None:
             raise ValueError(f"{source} names {name} as code, which is not a file name; correct it") from error
         if trust.all_code or path in {Path(name).resolve() for name in trust.named} or not is_there:
             continue
-        if not (path.is_file() and _note_of(path).exists()):
+        if not (path.is_file() and _note_of(path, path.read_bytes()).exists()):
             name = shown(path, longest=1000)
             what = f"{source} would run the Python file {name}, with which you have never trained"
             if any(_notes().glob(f"{_path_hash(path)}-*")):
@@ -59,10 +59,11 @@ def check(files: Iterable[str], source: str | Path, trust: Trust) -> None:
 
 
 def note(files: Iterable[str]) -> str | None:
-    """Records that this user trains with these files as they are now; returns an error message if that fails."""
-    for path in (Path(file).resolve() for file in files):
+    """Records that this user trains with these files as they ran; returns an error message if that fails."""
+    for file in files:
+        path = Path(file).resolve()
         try:
-            place = _note_of(path)
+            place = _note_of(path, python_file.source_that_ran(file))
             place.parent.mkdir(parents=True, exist_ok=True)
             write_whole(place, f"{path}\n")
         except (OSError, ValueError) as error:
@@ -71,9 +72,9 @@ def note(files: Iterable[str]) -> str | None:
     return None
 
 
-def _note_of(path: Path) -> Path:
+def _note_of(path: Path, source: bytes) -> Path:
     """The file whose existence records that this user trained with this path and text."""
-    return _notes() / f"{_path_hash(path)}-{hashlib.sha256(path.read_bytes()).hexdigest()}"
+    return _notes() / f"{_path_hash(path)}-{hashlib.sha256(source).hexdigest()}"
 
 
 def _path_hash(path: Path) -> str:

@@ -10,7 +10,7 @@ from concurrent.futures import Future
 
 import numpy as np
 
-from muzero_jax.run import budget, processes
+from muzero_jax.run import budget, metrics, processes
 from muzero_jax.run.run import Run
 
 
@@ -34,7 +34,9 @@ class Evaluations:
     def __init__(self, run: Run):
         wanted = run.config.evaluation
         self._parts = wanted.parts
-        self._passed = self._parts_passed(run)
+        # Of a resumed run, up to its last evaluation: a kill may have cut off the one after its newest checkpoint.
+        measured = metrics.last_evaluation(run.members[0].folder) if run.iteration else {}
+        self._passed = self._parts_passed(run, measured.get("iteration", 0), measured.get(metrics.MINUTES, 0.0))
         # The first evaluation of a new run is due as soon as the matches are compiled.
         last = run.clock.minutes if run.iteration else -math.inf
         self._timer = Timer(wanted.interval_minutes, last)
@@ -43,11 +45,15 @@ class Evaluations:
         """Whether an evaluation is due; at intervals of the clock, only if the matches are compiled."""
         if not self._parts:
             return are_compiled and self._timer.due(run.clock.minutes)
-        before, self._passed = self._passed, self._parts_passed(run)
+        before, self._passed = self._passed, self._parts_passed(run, run.iteration, run.clock.minutes)
         return self._passed > before
 
-    def _parts_passed(self, run: Run) -> int:
-        share = float(budget.progress(run.config, run.iteration, run.clock.minutes)[0])
+    def is_behind(self, run: Run) -> bool:
+        """Whether a part has passed without its evaluation."""
+        return self._parts_passed(run, run.iteration, run.clock.minutes) > self._passed
+
+    def _parts_passed(self, run: Run, iteration: int, minutes: float) -> int:
+        share = float(budget.progress(run.config, iteration, minutes)[0])
         return int((self._parts or 0) * share + 1e-5)
 
 
@@ -62,7 +68,7 @@ def loop(run: Run, *, matches: Future, stop_requested: Callable[[], bool], save_
     if run.iteration == 0 and evaluates:
         run.begin()
     evaluations, saves = Evaluations(run), Timer(save_minutes, run.clock.minutes)
-    start = run.iteration
+    start = -1 if evaluations.is_behind(run) else run.iteration
     while True:
         now, is_over, asked = run.clock.minutes, run.is_over(), stop_requested()
         may_evaluate = evaluates and run.iteration > start and not asked

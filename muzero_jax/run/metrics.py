@@ -10,6 +10,7 @@ that no iteration appears twice. tensorboardX and wandb are imported late, becau
 import importlib.util
 import json
 import math
+import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -20,7 +21,7 @@ from muzero_jax.own.files import explained, write_whole
 Record = dict[str, Any]
 """Numbers by name; None for a number that was not finite."""
 
-FILE, CURVES = "metrics.jsonl", "curves.png"
+FILE, CURVES, WANDB_ID = "metrics.jsonl", "curves.png", "wandb-id.txt"
 FLUSH_SECONDS = 30
 """Seconds between two writes of TensorBoard's events, because the run waits for each."""
 ELO, OPENINGS = "eval/elo", "eval/openings_right"
@@ -151,11 +152,17 @@ def check_wandb() -> None:
 
 @contextmanager
 def _wandb(run_dir: Path, config: Mapping[str, Any]) -> Iterator[Callable[[Record], None]]:
-    """Writes to Weights & Biases, under the name of the run's folder."""
+    """Writes to Weights & Biases, under the name of the run's folder and an id that is kept in it.
+
+    The name is no id: runs of several folders may have it, and would share one curve.
+    """
     import wandb  # pyright: ignore[reportMissingImports]
 
-    name = run_dir.name
-    run = wandb.init(project="muzero_jax", name=name, id=name, dir=str(run_dir), config=dict(config), resume="allow")
+    kept = run_dir / WANDB_ID
+    if not kept.exists():
+        write_whole(kept, secrets.token_hex(8))
+    own = {"name": run_dir.name, "id": kept.read_text(encoding="utf-8"), "dir": str(run_dir)}
+    run = wandb.init(project="muzero_jax", config=dict(config), resume="allow", **own)
     try:
         yield lambda record: run.log(_finite(record), step=record["iteration"])
     finally:
@@ -174,6 +181,12 @@ def read_records(run_dir: str | Path) -> list[Record]:
 def last_record(run_dir: str | Path, *, up_to_iteration: int) -> Record:
     """The newest record up to `up_to_iteration`, from which counts and times continue; empty if there is none."""
     records = [record for record in read_records(run_dir) if record["iteration"] <= up_to_iteration]
+    return _finite(records[-1]) if records else {}
+
+
+def last_evaluation(run_dir: str | Path) -> Record:
+    """The newest record of an evaluation; empty if there is none."""
+    records = [record for record in read_records(run_dir) if any(key.startswith("eval/") for key in record)]
     return _finite(records[-1]) if records else {}
 
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import jax
 
-DIRECTORY = "profile"
-"""The subfolder of a run's folder."""
+from muzero_jax.own.files import write_whole
+
 MAX_CHUNKS = 3
 MAX_SECONDS = 2.0
 """After this long, no further chunk is traced: on a CPU, a second of trace is some 30 MB and takes 10 s to write."""
@@ -97,7 +97,7 @@ class ChunkProfiler:
         with gzip.open(newest, "rt", encoding="utf-8") as stream:
             events = json.load(stream)["traceEvents"]
         table = scope_table(seconds_by_scope(events, program_text))
-        (self._directory / "scopes.md").write_text(table + "\n", encoding="utf-8")
+        write_whole(self._directory / "scopes.md", table + "\n")
         return f"profile: {newest} opens in https://ui.perfetto.dev\n{table}"
 
 

@@ -16,9 +16,9 @@ import numpy as np
 from jax.sharding import Mesh
 
 from muzero_jax.ops import devices
-from muzero_jax.own import trust
+from muzero_jax.own import python_file, trust
 from muzero_jax.own.files import write_whole
-from muzero_jax.run import budget, processes, profiling
+from muzero_jax.run import budget, processes
 from muzero_jax.run.accounting import Clock, Totals
 from muzero_jax.run.compiled import Compiled
 from muzero_jax.run.display import ProgressDisplay
@@ -108,7 +108,7 @@ def train(
             write = opened.enter_context(open_outputs(agent, session, iteration, callbacks))
             members.append(Member(agent.config, agent.folder, own, evaluator, write, agent.name))
         display = ProgressDisplay(say, [agent.name for agent in planned])
-        profiler = ChunkProfiler(folder / profiling.DIRECTORY if session.profile else None)
+        profiler = ChunkProfiler(folder / run_directory.PROFILE if session.profile else None)
         run = Run(members, program, state, iteration, clock, checkpoints, display, profiler, mesh, plan.total)
         del state
         return train_to_end(run, session, interrupt, callbacks, say)
@@ -159,7 +159,7 @@ def keep(agent: Planned, say: Say) -> None:
         agent.shared.folder.mkdir(exist_ok=True)
     file = config.algorithm.file
     if file and file != configs.IN_PYTHON:  # a copy to read and to tell runs apart, which never runs
-        write_whole(folder / run_directory.ALGORITHM, Path(file).read_text(encoding="utf-8"))
+        write_whole(folder / run_directory.ALGORITHM, python_file.source_that_ran(file))
     if problem := trust.note(config.own_files.values()):
         say(problem)
 

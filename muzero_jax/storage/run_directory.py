@@ -18,13 +18,13 @@ from typing import Any, NamedTuple
 
 import filelock
 
-from muzero_jax.own.files import from_home, write_whole
+from muzero_jax.own.files import from_home, read_json, write_whole
 from muzero_jax.storage import agent_file
 from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from muzero_jax.storage.config import Config
 
-CHECKPOINTS, VERSIONS, SUMMARY, LOCK = "checkpoints", "versions", "summary.json", ".lock"
+CHECKPOINTS, VERSIONS, PROFILE, SUMMARY, LOCK = "checkpoints", "versions", "profile", "summary.json", ".lock"
 SHARED, TOGETHER = "together.json", "together"
 ALGORITHM = "algorithm.py"
 """A copy of the user's own algorithm, which tells runs apart and never runs."""
@@ -129,7 +129,7 @@ def reopen(run_dir: Path) -> None:
 def read_summary(run_dir: Path) -> dict[str, Any]:
     """A run's summary; empty if there is none."""
     file = run_dir / SUMMARY
-    return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    return read_json(file, dict[str, Any]) if file.exists() else {}
 
 
 class Shared(NamedTuple):
@@ -149,7 +149,7 @@ def shared(run_dir: Path) -> Shared | None:
     """Where the state of a run's agent is, if it was trained together with others; else None."""
     if not (run_dir / SHARED).exists():
         return None
-    name, index, count = json.loads((run_dir / SHARED).read_text(encoding="utf-8"))
+    name, index, count = read_json(run_dir / SHARED, tuple[str, int, int])
     return Shared(run_dir.parent / Path(name).name / TOGETHER, index, count)
 
 
@@ -208,6 +208,11 @@ def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False, sourc
         raise ValueError(f"{run_dir} holds a run already: --resume continues it, --overwrite deletes it first")
     if not is_run and run_dir.exists() and (not run_dir.is_dir() or _content(run_dir)):
         raise ValueError(f"{run_dir} exists but holds no run; choose another --run-dir")
+    if resume and (link := _link_in(run_dir)):
+        raise ValueError(
+            f"{link} is a link, through which the resumed run would write or delete elsewhere; put what it leads to in "
+            "its place"
+        )
     if is_run and overwrite:
         configs.inspect(run_dir)  # other programs write a config.json too: never delete theirs
         lost = [
@@ -217,6 +222,13 @@ def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False, sourc
         ]
         if lost and not resume:
             raise ValueError(f"--overwrite would delete {lost[0]}, which the new run reads; choose another --run-dir")
+
+
+def _link_in(run_dir: Path) -> Path | None:
+    """A link among the files that a resumed run replaces, continues or deletes; None if there is none."""
+    kept = [run_dir / name for name in (CHECKPOINTS, VERSIONS, PROFILE)]
+    inside = (path for folder in kept if not folder.is_symlink() for path in folder.rglob("*"))
+    return next((path for path in (*run_dir.iterdir(), *inside) if path.is_symlink()), None)
 
 
 def make_room(run_dir: Path) -> None:

@@ -105,6 +105,8 @@ def test_a_score_that_passes_255_costs_nothing(emulator):
     rewards = [0, 1, 127, -1, -128, -255, -247, 255]
     earned = [float(rules.step(start, jnp.int32(reward), jax.random.key(1)).rewards[0]) for reward in rewards]
     assert earned == [0, 1, 127, -1, -128, 1, 9, -1]
+    stars = octax_games.Rules("shooting_stars")  # its score is 0 above 128, so it goes to 128 and back in one move
+    assert [stars.step(start, jnp.int32(reward), jax.random.key(1)).rewards[0] for reward in (128, -128)] == [128, -128]
 
 
 def test_an_action_is_held_for_some_moves_but_not_beyond_the_end(emulator):

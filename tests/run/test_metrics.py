@@ -82,6 +82,16 @@ def test_wandb_gets_the_numbers_by_iteration(monkeypatch, tmp_path):
     assert wandb.init().mock_calls == [call.log({"iteration": 2, "train/loss": 0.5}, step=2), call.finish()]
 
 
+def test_runs_of_one_folder_name_have_each_a_curve_at_wandb_which_a_resumed_run_continues(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "wandb", wandb := Mock())
+    for study, resume_from in (("a", 0), ("b", 0), ("a", 4)):
+        (run_dir := tmp_path / study / "seed0").mkdir(parents=True, exist_ok=True)
+        with open_metrics(run_dir, resume_from=resume_from, tensorboard=False, wandb_config={}):
+            pass
+    first, other, resumed = (each.kwargs["id"] for each in wandb.init.call_args_list)
+    assert first == resumed != other
+
+
 # --- curves -----------------------------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 import pytest
 
-from muzero_jax.apps.evaluation.progress import Ladder
+from muzero_jax.apps.evaluation.progress import Ladder, Versions
 from muzero_jax.ops import devices
 from muzero_jax.run import accounting, memory, metrics
 from muzero_jax.run.flops import Flops
@@ -62,6 +62,23 @@ def test_the_summary_has_the_device_the_precision_and_planned_and_peak_memory(se
 def test_a_run_is_evaluated_after_equal_parts_of_its_budget_also_when_it_is_resumed(session):
     evaluation = replace(CONFIG.evaluation, parts=3)
     assert session(signalled_in_chunk(3), max_iterations=12, evaluation=evaluation).interrupted
+    resumed = session(max_iterations=12, evaluation=evaluation, resume=True)
+    assert list(resumed.summary["elo"]) == ["0", "4", "8", "12"]
+
+
+def test_an_evaluation_that_a_kill_cut_off_is_made_up_for_before_the_run_continues(session, monkeypatch):
+    evaluation, measure = replace(CONFIG.evaluation, parts=3), Versions.measure
+
+    def killed(versions, params, iteration):
+        if iteration == 8:
+            raise MemoryError
+        return measure(versions, params, iteration)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Versions, "measure", killed)
+        with pytest.raises(MemoryError):
+            session(max_iterations=12, evaluation=evaluation)
+    assert checkpoint_steps(session.directory / "checkpoints")[-1] == 8
     resumed = session(max_iterations=12, evaluation=evaluation, resume=True)
     assert list(resumed.summary["elo"]) == ["0", "4", "8", "12"]
 

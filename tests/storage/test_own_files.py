@@ -100,6 +100,17 @@ def test_a_file_is_trusted_once_trained_with_until_it_changes(written, tmp_path)
     trust.check([str(file)], "x.json", Trust())
 
 
+def test_the_text_that_ran_is_noted_even_if_the_file_was_edited_since(written):
+    """Compiling takes minutes, in which somebody may go on writing."""
+    file = written("def f(): return 'ran'")
+    python_file.load_function(file, "f")
+    written("def f(): return 'edited'")
+    assert trust.note([str(file)]) is None
+    assert "has changed since you trained with it" in refused(file)
+    written("def f(): return 'ran'")
+    trust.check([str(file)], "x.json", Trust())
+
+
 def test_the_placeholder_for_an_algorithm_given_in_python_does_not_bypass_trust(tmp_path, monkeypatch):
     """Only an algorithm may have this name; as a network's file it is refused."""
     monkeypatch.chdir(tmp_path)

@@ -1,6 +1,7 @@
 """Where runs lie: folders are checked before anything is made or deleted, and versions go by their paths."""
 
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -11,6 +12,8 @@ import pytest
 
 from muzero_jax import agent as agents
 from muzero_jax.apps.evaluation import tournament
+from muzero_jax.apps.evaluation.progress import Ladder
+from muzero_jax.own.files import write_whole
 from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import save_params
@@ -99,6 +102,59 @@ def test_a_folder_that_holds_a_run_is_refused_without_resume_or_overwrite(tmp_pa
     with run_directory.opened(run_dir, overwrite=True):
         run_directory.make_room(run_dir)
         assert [path.name for path in run_dir.iterdir()] == [run_directory.LOCK]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "config.json",
+        "summary.json",
+        "elo.json",
+        "together.json",
+        "metrics.jsonl",
+        "curves.png",
+        "algorithm.py",
+        "profile",
+    ]
+    + [".config.json", "checkpoints", "checkpoints/7", "versions", "versions/7.saving", "profile/scopes.md"],
+)
+def test_a_run_with_a_link_in_it_is_not_resumed(tmp_path, name):
+    """The run may be a stranger's, and what it is linked to the user's own."""
+    run_dir, own = make_run(tmp_path / "a"), tmp_path / "own"
+    own.mkdir()
+    (run_dir / name).parent.mkdir(exist_ok=True)
+    (run_dir / name).unlink(missing_ok=True)
+    if name == "config.json":
+        configs.save(CONFIG, own)
+    (run_dir / name).symlink_to(own / "config.json" if name == "config.json" else own)
+    with pytest.raises(ValueError, match=re.escape(f"{run_dir / name} is a link")):
+        run_directory.check(run_dir, resume=True)
+
+
+def test_a_file_is_written_through_no_link(tmp_path):
+    own, written = tmp_path / "own", tmp_path / "run" / "config.json"
+    own.write_text("precious")
+    written.parent.mkdir()
+    for name in (written, written.with_name(".config.json")):
+        name.symlink_to(own)
+    write_whole(written, "new")
+    assert written.read_text() == "new" and not written.is_symlink() and own.read_text() == "precious"
+    assert sorted(path.name for path in written.parent.iterdir()) == [".config.json", "config.json"]
+    mode = own.stat().st_mode
+    assert written.stat().st_mode == mode, "as the user's other files, not private"
+
+
+def test_a_damaged_file_of_a_run_is_named(tmp_path):
+    run_dir = make_run(tmp_path / "a")
+    for name, text, read in (
+        ("summary.json", "", run_directory.read_summary),
+        ("summary.json", "[]", run_directory.read_summary),
+        ("together.json", '{"a": 1}', run_directory.shared),
+        ("elo.json", '{"iterations": 3}', lambda run_dir: Ladder(run_dir / "elo.json").load(1)),
+    ):
+        (run_dir / name).write_text(text)
+        with pytest.raises(ValueError, match=re.escape(f"{run_dir / name} is damaged")):
+            read(run_dir)
 
 
 def test_overwrite_is_refused_if_the_new_run_reads_what_it_would_delete(tmp_path):

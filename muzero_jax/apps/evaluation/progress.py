@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
@@ -16,7 +16,7 @@ from muzero_jax.apps.evaluation import elo, openings
 from muzero_jax.apps.evaluation.arena import Arena, Summary
 from muzero_jax.apps.evaluation.matches import points_of
 from muzero_jax.ops import devices
-from muzero_jax.own.files import write_whole
+from muzero_jax.own.files import read_json, write_whole
 from muzero_jax.run import metrics, sizes
 from muzero_jax.storage.checkpoint import checkpoint_steps, restore_params, save_params
 from muzero_jax.storage.config import Config
@@ -30,6 +30,13 @@ QUICK_SIMULATIONS = 100
 """Rollout MCTS up to this budget plays during training; larger budgets only at the end, because they take minutes."""
 
 
+class Results(TypedDict):
+    """The content of `elo.json`."""
+
+    iterations: list[int]
+    games: list[tuple[int, int, float, float]]  # (i, j, points of i, points of j), by index
+
+
 class Ladder:
     """A run's versions and their games among themselves, rated by Elo; the first version has 0.
 
@@ -40,14 +47,14 @@ class Ladder:
     def __init__(self, file: Path):
         self._file = file
         self.iterations: list[int] = []
-        self._games: list[tuple[int, int, float, float]] = []  # (i, j, points of i, points of j), by index
+        self._games: list[tuple[int, int, float, float]] = []  # as in `Results`
 
     def load(self, up_to_iteration: int) -> None:
         """Reads the results of earlier sessions, except those of versions newer than the resumed checkpoint."""
         if self._file.exists():
-            stored = json.loads(self._file.read_text(encoding="utf-8"))
+            stored = read_json(self._file, Results)
             self.iterations = [i for i in stored["iterations"] if i <= up_to_iteration]
-            self._games = [(i, j, p, q) for i, j, p, q in stored["games"] if i < len(self.iterations)]
+            self._games = [game for game in stored["games"] if game[0] < len(self.iterations)]
 
     def rivals(self) -> list[int]:
         """Iterations of the versions against which the next one should play."""
