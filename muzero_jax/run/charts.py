@@ -79,6 +79,7 @@ def _strength(records: Sequence[Record], along: str) -> list[Panel]:
     }
     score = Panel("Score", "won, draws counting half", shown, along, scale="share")
     if not all(metrics.is_share(name) for name in opponents):
+        shown = {key: label.removeprefix("points/") for key, label in shown.items()}
         score = Panel("Mean points", "points a game", shown, along)
     return [
         score,

@@ -103,14 +103,15 @@ class ProgressDisplay:
     def _fields(self, record: Mapping[str, Any]) -> dict[str, str]:
         """The record's values for the display, as text by label."""
         elapsed, jump = record.get("time/minutes", 0.0), record.get(_JUMP)
+        scores = metrics.scores(record)
         counts = {"total/games": "games", **metrics.RATES}
         losses = ", ".join(f"{name} {record[key]:.3f}" for key, name in metrics.losses([record]).items())
         returns = (f"{record[key]:.3g} ({name})" for key, name in metrics.RETURNS.items() if key in record)
         rest = {
             "loss": losses + (f"  JUMPED by {jump:.0%}" if jump else ""),
-            "score against": ", ".join(
-                f"{name} {score:.0%}" if metrics.is_share(name) else f"{name} {score:+.3f}"
-                for name, score in metrics.scores(record).items()
+            "score against": ", ".join(f"{name} {score:.0%}" for name, score in scores.items() if "/" not in name),
+            "points a game against": ", ".join(
+                f"{name.removeprefix('points/')} {mean:+.3f}" for name, mean in scores.items() if "/" in name
             ),
             "return": ", ".join(returns),
             "opening-value accuracy": f"{record[metrics.OPENINGS]:.0%}" if metrics.OPENINGS in record else "",
