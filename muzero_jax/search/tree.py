@@ -47,13 +47,23 @@ class Tree(NamedTuple):
     is_chance: Array | None = None  # [M, B] bool, True where chance acts; None in a game without chance nodes
 
 
-def grow(root: Node, simulator: Simulator, params: Params, rules: Rules, num_simulations: int, key: Array) -> Tree:
+def grow(
+    root: Node,
+    simulator: Simulator,
+    params: Params,
+    rules: Rules,
+    num_simulations: int | Array,
+    key: Array,
+    *,
+    most_simulations: int | None = None,
+) -> Tree:
     """Runs the simulations (Schrittwieser et al. 2020, appendix B): descend by the rules, expand, back the value up.
 
     Args:
       root: its prior [B, A] is over actions only, also in a game with chance.
       params: of the simulator.
       key: for the expansions; simulation i gets fold_in(key, i).
+      most_simulations: the simulations for which the tree has room, if `num_simulations` is an array.
     """
     root, rules = with_chance_nodes(root, rules, simulator.num_outcomes)
     nodes_each = 2 if simulator.passes_afterstates else 1
@@ -72,7 +82,8 @@ def grow(root: Node, simulator: Simulator, params: Params, rules: Rules, num_sim
         with jax.named_scope("backup"):
             return _backup(tree, leaf)
 
-    return lax.fori_loop(0, num_simulations, simulate, _plant(root, nodes_each * num_simulations + 1))
+    room = num_simulations if most_simulations is None else most_simulations
+    return lax.fori_loop(0, num_simulations, simulate, _plant(root, nodes_each * room + 1))
 
 
 def row_of(tree: Tree, node: Array | None = None) -> Row:

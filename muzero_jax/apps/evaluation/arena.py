@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
@@ -12,6 +13,7 @@ from jaxtyping import Array
 from muzero_jax.agent import Agent
 from muzero_jax.apps.evaluation import matches, players
 from muzero_jax.apps.evaluation.player import Player
+from muzero_jax.apps.evaluation.rollout_mcts import rollout_mcts_player
 from muzero_jax.games.catalogue import game_of
 from muzero_jax.ops.devices import AXIS, placed_shapes, shard_map
 from muzero_jax.types import Environment, Params
@@ -103,7 +105,11 @@ class ShardedMatch:
 
 
 class Arena:
-    """The matches of one run, each compiled at `compile` or when first played. Only two-player games have matches."""
+    """The matches of one run, each compiled at `compile` or when first played. Only two-player games have matches.
+
+    Two programs serve them all, because a run of minutes waits for their compilation: one against itself, and one
+    against rollout MCTS, which takes its number of simulations as an argument, with 0 for random play.
+    """
 
     def __init__(self, agent: Agent, mesh: Mesh):
         self._agent, self._mesh = agent, mesh
@@ -111,25 +117,33 @@ class Arena:
         self.has_matches = agent.environment.num_players == 2
         self.is_for_points = game_of(agent.environment).is_for_points
 
-    def _make_match(self, opponent: str, num_games: int) -> ShardedMatch:
+    def _make_match(self, is_against_itself: bool, num_games: int) -> ShardedMatch:
         agent, player = self._agent, players.searching(self._agent)
-        rival = player if opponent == "self" else players.enter(players.parse(opponent), agent).player
+        most = max(agent.config.evaluation.mcts_simulations, default=0)
+        rival = player if is_against_itself else rollout_mcts_player(agent.environment, most_simulations=most)
         plies = agent.config.evaluation.opening_plies
         return ShardedMatch(agent.environment, player, rival, self._mesh, num_games=num_games, opening_plies=plies)
 
     def compile(self, opponent: str, params: Params, *, num_games: int) -> None:
-        """Compiles a match of `play`, from the agent's params or their shapes, which are also its rivals'."""
-        self._match(opponent, num_games).compile(params, params)
+        """Compiles the program of a match of `play`, from the agent's params or their shapes, also those of a rival."""
+        rival = params if opponent == "self" else _simulations(opponent)
+        self._match(opponent == "self", num_games).compile(params, rival)
 
     def play(
         self, opponent: str, params: Params, key: Array, *, num_games: int, num_matches: int = 1, rival: Params = None
     ) -> Summary:
-        """Plays the agent with `params` against a player by name, or against "self" with the params `rival`.
+        """Plays the agent with `params` against "random" or "mcts:N", or against "self" with the params `rival`.
 
-        `num_matches` matches of `num_games` games each share one program and are summed up as one match.
+        `num_matches` matches of `num_games` games each share one program and are summed up as one match. N is at most
+        the largest of `evaluation.mcts_simulations`.
         """
-        match = self._match(opponent, num_games)
-        other = rival if opponent == "self" else params
+        match = self._match(opponent == "self", num_games)
+        other = rival if opponent == "self" else _simulations(opponent)
         results = [match.play(params, other, jax.random.fold_in(key, index)) for index in range(num_matches)]
         together = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *results)
         return match.summarise(together)
+
+
+def _simulations(opponent: str) -> Array:
+    """The simulations of "mcts:N"; 0 for "random"."""
+    return jnp.int32(players.parse(opponent).num_simulations or 0)

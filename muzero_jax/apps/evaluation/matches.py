@@ -232,9 +232,14 @@ def _one_move(
         return lax.cond(is_on_move.any(), lambda: player.act(params, key, states), lambda: no_move)
 
     active, a_is_to_move = ~states.terminated, states.current_player == games.a_id
-    key_a, key_b = jax.random.split(key)
-    action_a = choose(*a, key_a, active & a_is_to_move)
-    action_b = choose(*b, key_b, active & ~a_is_to_move)
+    (player_a, params_a), (player_b, params_b) = a, b
+    keys, on_move = jax.random.split(key), jnp.stack([active & a_is_to_move, active & ~a_is_to_move])
+    if player_a is player_b:  # a search takes long to compile, so it is compiled once
+        params = jax.tree.map(lambda *both: jnp.stack(both), params_a, params_b)
+        action_a, action_b = lax.map(lambda seat: choose(player_a, *seat), (params, keys, on_move))
+    else:
+        action_a = choose(player_a, params_a, keys[0], on_move[0])
+        action_b = choose(player_b, params_b, keys[1], on_move[1])
     action, is_legal = legal_or_first(jnp.where(a_is_to_move, action_a, action_b), states.legal_action_mask)
     after, reward, *_ = jax.vmap(environment.move)(states, action, keys_of_chance(key, len(action)))
     result = MatchResult(

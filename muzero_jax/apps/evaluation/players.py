@@ -22,6 +22,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+import jax.numpy as jnp
+
 from muzero_jax import agent as agents
 from muzero_jax.agent import Agent, check_budget, load_agent
 from muzero_jax.apps.engines import engines
@@ -138,7 +140,9 @@ def enter(spec: PlayerSpec, agent: Agent) -> Entrant:
             name, player = "random", random_player(environment)
         case "mcts":
             check_for_two(environment, "rollout MCTS needs")
-            name, player = f"mcts:{budget}", rollout_mcts_player(environment, num_simulations=budget)
+            player = rollout_mcts_player(environment, most_simulations=budget)
+            player = player._replace(name=f"rollout MCTS ({budget} simulations)")
+            return Entrant(f"mcts:{budget}", player, jnp.int32(budget), f"mcts:{budget}")
         case "expectimax":
             name, player = f"expectimax:{budget}", expectimax_player(environment, budget)
         case kind if kind in BY_RULES:

@@ -98,15 +98,15 @@ class Versions:
         self._has_elo = not arena.is_for_points  # Elo knows games only as won, drawn or lost
 
     def compilations(self) -> list[Callable[[], None]]:
-        """Functions that compile the search of the openings and all matches, the quick ones first."""
+        """Functions that compile the search of the openings and the programs of all matches, in the order of use."""
         if not self.has_matches:
             return []
         e, params = self._config.evaluation, self._abstract_params
-        games = [(spec, e.final_games // self._final_matches) for spec in _specs(e.mcts_simulations)]
+        programs = [("random", e.final_games // self._final_matches)]  # also of rollout MCTS
         if e.while_training:
             own = [("self", e.games // 2)] if self._has_elo else []
-            games = [*((spec, e.games) for spec in _specs(self._quick)), *own, *games]
-        compiled = [partial(self.arena.compile, spec, params, num_games=count) for spec, count in dict.fromkeys(games)]
+            programs = [("random", e.games), *own, *programs]
+        compiled = [partial(self.arena.compile, name, params, num_games=n) for name, n in dict.fromkeys(programs)]
         return [*(partial(judge.compile, params) for judge in self.judges.values()), *compiled]
 
     def begin(self, params: Params) -> dict[str, float]:

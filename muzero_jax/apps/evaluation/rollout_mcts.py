@@ -23,17 +23,26 @@ from muzero_jax.types import Environment, EnvState, Params, SearchOutput, Search
 EXPLORATION = 1.0
 
 
-def rollout_mcts_player(environment: Environment, *, num_simulations: int) -> Player:
-    """Plays the most visited action of `rollout_mcts`."""
+def rollout_mcts_player(environment: Environment, *, most_simulations: int) -> Player:
+    """Plays the most visited action of `rollout_mcts`; its params are the number of simulations, [] int32.
 
-    def act(params, key, states):
-        return rollout_mcts(environment, key, states, num_simulations=num_simulations).action
+    With 0 it plays uniformly random legal actions. One compiled program serves all budgets up to `most_simulations`.
+    """
 
-    return Player(f"rollout MCTS ({num_simulations} simulations)", act, stochastic=True)
+    def act(num_simulations, key, states):
+        budget = {"num_simulations": num_simulations, "most_simulations": most_simulations}
+        return rollout_mcts(environment, key, states, **budget).action
+
+    return Player(f"rollout MCTS (up to {most_simulations} simulations)", act, stochastic=True)
 
 
 def rollout_mcts(
-    environment: Environment, key: Key[Array, ""], states: EnvState, *, num_simulations: int
+    environment: Environment,
+    key: Key[Array, ""],
+    states: EnvState,
+    *,
+    num_simulations: int | Array,
+    most_simulations: int | None = None,
 ) -> SearchOutput:
     """Searches B positions at once; `policy` [B, A] is the share of the root's visits, `value` [B] their mean return.
 
@@ -41,8 +50,11 @@ def rollout_mcts(
     untried actions come first, in random order. A terminal node backs up its exact reward. Row b uses random numbers of
     `(key, b)`, so rows do not depend on each other. A row whose game has ended is not searched: its policy is 0.
 
-    Memory is (num_simulations + 1) B (16 A + bytes of a state without its observation): 1,000 simulations of 256
+    Memory is (most_simulations + 1) B (16 A + bytes of a state without its observation): 1,000 simulations of 256
     games take 0.14 GB on Hex 5x5. States are stored, because replaying a path would cost a move per level.
+
+    Args:
+      most_simulations: the simulations for which there is room, if `num_simulations` is an array.
     """
     root_key, expand_key = jax.random.split(key)
     world = rollouts(environment)
@@ -54,7 +66,7 @@ def rollout_mcts(
         return first_argmax(ucb_scores(row, EXPLORATION))
 
     rules = Rules(lambda row, _: rule(row), rule, stop_at_ends=True)
-    grown = tree.grow(root, world, None, rules, num_simulations, expand_key)
+    grown = tree.grow(root, world, None, rules, num_simulations, expand_key, most_simulations=most_simulations)
     return summarise(tree.row_of(grown))
 
 
@@ -105,9 +117,13 @@ def random_return(environment: Environment, key: Array, states: EnvState) -> Flo
 
 
 def summarise(root: Row) -> SearchOutput:
-    """The most visited legal action of the root; the larger mean return breaks ties."""
+    """The most visited legal action of the root; the larger mean return breaks ties.
+
+    Without any visit it is the first in random order.
+    """
     visits = jnp.where(root.prior > 0, root.visits, 0)
-    action = jnp.argmax(jnp.where(visits == visits.max(-1, keepdims=True), root.q, -jnp.inf), axis=-1)
+    most = visits.max(-1, keepdims=True)
+    action = jnp.argmax(jnp.where(most == 0, root.prior, jnp.where(visits == most, root.q, -jnp.inf)), axis=-1)
     policy = visits / jnp.maximum(visits.sum(-1), 1)[:, None]
     return SearchOutput(action.astype(jnp.int32), policy, (policy * root.q).sum(-1))
 

@@ -116,7 +116,7 @@ def test_deterministic_players_count_each_game_once():
 
 
 def test_a_match_is_stochastic_if_a_player_or_the_game_draws_from_the_key():
-    mcts = rollout_mcts_player(TIC_TAC_TOE, num_simulations=2)
+    mcts = rollout_mcts_player(TIC_TAC_TOE, most_simulations=2)
     found = [matches.is_stochastic(TIC_TAC_TOE, LAST, other) for other in (LAST, RANDOM, mcts)]
     assert found == [False, True, True]
     assert matches.is_stochastic(make_environment("backgammon"), LAST, LAST)
@@ -213,9 +213,10 @@ def test_an_arena_seats_a_rival_with_its_own_weights_and_pools_several_matches(m
     ours, key = arena.Arena(tiny_run.agent(), tiny_run.mesh()), jax.random.key(0)
     ours.play("random", "new", key, num_games=4)
     ours.play("self", "new", key, num_games=4, rival="old")
-    together = ours.play("random", "newer", key, num_games=4, num_matches=3)
+    together = ours.play("mcts:2", "newer", key, num_games=4, num_matches=3)
     seated = [call.args[:2] for call in match.play.call_args_list]
-    assert seated == [("new", "new"), ("new", "old"), *[("newer", "newer")] * 3]
+    assert seated == [("new", 0), ("new", "old"), *[("newer", 2)] * 3]
     assert [together[name] for name in ("games", "wins", "draws", "losses")] == [12, 4, 4, 4]
     compiled = [(call.args[2].name, call.kwargs["num_games"]) for call in made.call_args_list]
-    assert compiled == [("random", 4), ("agent (2 simulations)", 4)], "each is compiled once"
+    by_rules = "rollout MCTS (up to 0 simulations)"
+    assert compiled == [(by_rules, 4), ("agent (2 simulations)", 4)], "each is compiled once"

@@ -73,6 +73,21 @@ def test_mcts_wins_if_it_makes_every_move_and_returns_zeros_for_a_finished_game(
     assert not over.policy.any() and not over.value.any()
 
 
+def test_one_program_of_mcts_serves_every_number_of_simulations_up_to_its_most(nim_mcts):
+    """With as many as there is room for it is the usual search; with none its moves are uniformly random."""
+    search = jax.jit(partial(rollout_mcts.rollout_mcts, NIM, most_simulations=1000))
+    states, key = nim_states(), jax.random.key(0)
+    jax.tree.map(np.testing.assert_array_equal, search(key, states, num_simulations=1000), nim_mcts(key, states))
+    fewer = jax.jit(partial(rollout_mcts.rollout_mcts, NIM, num_simulations=7))(key, states)
+    jax.tree.map(np.testing.assert_array_equal, search(key, states, num_simulations=7), fewer)
+    many = jax.tree.map(lambda leaf: jnp.repeat(leaf[-1:], 3000, axis=0), states)
+    moves = jax.jit(partial(rollout_mcts.rollout_mcts, NIM, most_simulations=1))(key, many, num_simulations=0).action
+    shares = np.bincount(moves, minlength=3) / 3000
+    np.testing.assert_allclose(
+        shares, np.asarray(many.legal_action_mask[0]) / many.legal_action_mask[0].sum(), atol=0.04
+    )
+
+
 def test_a_rows_search_does_not_depend_on_the_other_rows(nim_mcts):
     """Row 6 is the 7 stones of player 0, here among positions of 8 stones and among finished games."""
     states, key, make, is_row = nim_states(), jax.random.key(3), jax.jit(make_state), np.arange(16) == 6
