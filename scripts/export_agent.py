@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from muzero_jax.apps.commands import parser
 from muzero_jax.apps.commands.command_line import report_errors
-from muzero_jax.apps.evaluation.tables import signed
+from muzero_jax.apps.evaluation import tables
 from muzero_jax.ops import devices
 from muzero_jax.own import files
 from muzero_jax.own.trust import Trust
@@ -157,14 +157,9 @@ def strength(config: Config, matches: dict[str, Any]) -> str:
     """The run's final matches as a table."""
     if not matches:
         return "No final matches of these weights are recorded. `evaluate.py exam` measures them."
-    rows = []
-    for opponent, match in matches.items():
-        low, high = (f"{100 * end:.1f}" for end in match["ci95"])
-        games = f"{match['wins']} / {match['draws']} / {match['losses']}"
-        points = (signed(match["mean_points"]),) if "mean_points" in match else ()
-        rows.append((opponent, f"{100 * match['score']:.1f}%", f"{low} to {high}", games, *points))
-    columns = ("opponent", "score", "95% interval", "won / drawn / lost", "points a game")
-    scores = table(columns[: len(rows[0])], rows)
+    lines = [line.split("  ") for line in tables.strength(matches).splitlines()[1:]]  # two blanks between columns
+    heading, *rows = ([cell.strip() for cell in line if cell] for line in lines)
+    scores = table(heading[:-1], [row[:-1] for row in rows])
     e = config.evaluation
     how = f"It searched {e.num_simulations} simulations a move without noise, after {e.opening_plies} random moves."
     return f"{scores}\n\n{fill(f'{how} Every opening was played from both sides; mcts:N is rollout MCTS.')}"

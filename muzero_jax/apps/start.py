@@ -171,8 +171,10 @@ def _check_files(config: Config, algorithm: Algorithm, say: Say, *, is_new: bool
             say(f"warning     {network}: {sentence}")
     if algorithm_file:
         say(f"checking    {algorithm_file} (up to half a minute)")
-        if found := algorithm_checks.examine(algorithm):
-            raise ValueError(f"{algorithm_file}: {found[0]}")
+        for sentence in algorithm_checks.examine(algorithm):
+            if not sentence.startswith("doubt: "):
+                raise ValueError(f"{algorithm_file}: {sentence}")
+            say(f"doubt       {sentence.removeprefix('doubt: ')}")
 
 
 def _count_devices(config: Config, session: Session, num_devices: int, say: Say) -> int:

@@ -15,7 +15,7 @@ from jaxtyping import Int
 
 from muzero_jax.games import chance as chances
 from muzero_jax.games import states
-from muzero_jax.games.catalogue import GAMES, check_players, find
+from muzero_jax.games.catalogue import GAMES, find
 from muzero_jax.games.game import Game, make_rules
 from muzero_jax.games.layout import Layout, carried
 from muzero_jax.types import Afterstate, Board, Chance, Environment, EnvState, Step, Symmetries
@@ -36,7 +36,7 @@ def make_environment(name: str, *, board_size: int | None = None, gamma: float =
 
 
 def environment_of(game: Game, *, board_size: int | None = None, gamma: float = 1.0) -> Environment:
-    """`make_environment` for any game, in the catalogue or not; ValueError also if more than two play."""
+    """`make_environment` for any game, in the catalogue or not."""
     if board_size is not None and board_size not in (game.sizes or ()):
         choice = f"sizes {game.sizes[0]} to {game.sizes[-1]}" if game.sizes else "one size; leave the board size out"
         raise ValueError(f"{game.name} has no board of size {board_size}, but {choice}")
@@ -49,7 +49,7 @@ def environment_of(game: Game, *, board_size: int | None = None, gamma: float = 
         move = chances.make_move(chance)
     else:
         chance, move = None, make_move(rules.step, gamma=gamma)
-    environment = Environment(
+    return Environment(
         name=game.name,
         init=rules.init,
         move=move,
@@ -62,8 +62,6 @@ def environment_of(game: Game, *, board_size: int | None = None, gamma: float = 
         board=_make_board(game.layout, shape, num_actions, chance) if len(shape) == 3 else None,
         chance=chance,
     )
-    check_players(environment)
-    return environment
 
 
 def make_move(play: Callable[..., EnvState], *, gamma: float) -> Callable[..., Step]:

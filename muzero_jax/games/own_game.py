@@ -12,7 +12,7 @@ from typing import Any
 import jax
 
 from muzero_jax.games import chance, random_play, state_shapes, states
-from muzero_jax.games.catalogue import check_players
+from muzero_jax.games.catalogue import GAMES, check_players, game_of
 from muzero_jax.games.environment import environment_of, make_environment
 from muzero_jax.games.game import Game, make_rules
 from muzero_jax.own import python_file
@@ -30,15 +30,18 @@ def load_environment(env: str, *, board_size: int | None = None, gamma: float = 
     """
     if not python_file.is_path(env):
         return make_environment(env, board_size=board_size, gamma=gamma)
-    return _load(env, python_file.read(Path(env)), board_size, gamma)
+    source = python_file.read(Path(env))
+    environment = _load(env, source, board_size, gamma)
+    python_file.SOURCES[env] = source  # also of a cached game, which did not run again
+    return environment
 
 
 def environment_from(made: Any, name: str, *, board_size: int | None = None, gamma: float = 1.0) -> Environment:
     """The environment of anything that `make` may return; `name` is used if the result has no name.
 
-    Its states have pgx's form, and a finished game stays as it is. Two facts are taken from random games of two-player
-    rules: `discount` is None if turns do not always alternate, and `game.is_for_points` is set if they ended with other
-    points than 1, 0 and -1.
+    Its states have pgx's form, and a finished game stays as it is. Of two-player games, random games show whether they
+    are for points (`with_points`) and, if the rules give no `Environment`, whether turns always alternate: else
+    `discount` is None.
 
     Raises ValueError if it cannot be compiled.
     """
@@ -67,7 +70,7 @@ def _environment_from(made: Any, name: str, board_size: int | None, gamma: float
         if board_size is not None or gamma != 1.0:
             flag = "--targets.discount" if board_size is None else "--board-size"
             raise Fault(f"make() of {name} returns an Environment, whose own setting counts; leave {flag} out")
-        return _checked(made, name)._replace(game=made.game or Game(made.name, _title(made.name)))
+        return with_points(_checked(made, name)._replace(game=made.game or Game(made.name, _title(made.name))))
     game = made if isinstance(made, Game) else _plain_game(made, name)
     rules = make_rules(game, board_size)
     lacking = [part for part in chance.ListedRules.__annotations__ if not hasattr(rules, part)]
@@ -77,17 +80,19 @@ def _environment_from(made: Any, name: str, board_size: int | None, gamma: float
         raise Fault(
             f"the state that init of {name} makes has no {missing[0]}; give it pgx's fields {', '.join(states.FIELDS)}"
         )
-    try:
-        environment = environment_of(game._replace(rules=lambda size: rules), board_size=board_size, gamma=gamma)
-    except Fault as fault:
-        raise Fault(f"{name}: {fault}") from None
-    environment = _checked(environment, name)._replace(game=game)
-    if environment.num_players == 1:
+    environment = environment_of(game._replace(rules=lambda size: rules), board_size=board_size, gamma=gamma)
+    environment = with_points(_checked(environment, name)._replace(game=game))
+    if environment.num_players == 2 and not random_play.turns_alternate(random_games(environment)):
+        return environment._replace(discount=None)
+    return environment
+
+
+def with_points(environment: Environment) -> Environment:
+    """The environment, whose `game.is_for_points` is set if random games show it; single-player games as they are."""
+    game = game_of(environment)
+    if environment.num_players == 1 or game.is_for_points or environment.name in GAMES:
         return environment
-    moves = random_games(environment)
-    if random_play.is_for_points(moves):
-        environment = environment._replace(game=game._replace(is_for_points=True))
-    return environment if random_play.turns_alternate(moves) else environment._replace(discount=None)
+    return environment._replace(game=game._replace(is_for_points=random_play.is_for_points(random_games(environment))))
 
 
 def _plain_game(rules: Any, name: str) -> Game:

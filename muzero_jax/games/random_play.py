@@ -68,9 +68,10 @@ def random_action(key: Array, mask: Array) -> Array:
     return jnp.argmax(jnp.where(mask, jax.random.uniform(key, mask.shape), -1.0)).astype(jnp.int32)
 
 
-def starts_differ(starts: EnvState) -> bool:
-    """Whether some of these first states [G, ...] are different positions, as after a random deal."""
-    return any(bool((leaf != leaf[0]).any()) for leaf in _position(starts) if not _is_key(leaf))
+def random_starts(environment: Environment, num_games: int = 16) -> tuple[EnvState, bool]:
+    """(first states [G, ...], whether some of them are different positions, as after a random deal)."""
+    starts = _begin(environment.init, jax.random.split(jax.random.key(0), num_games))
+    return starts, any(bool((leaf != leaf[0]).any()) for leaf in _position(starts) if not _is_key(leaf))
 
 
 def turns_alternate(moves: Moves) -> bool:

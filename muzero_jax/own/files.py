@@ -27,23 +27,24 @@ def write_whole(path: Path, content: str | bytes) -> None:
     the write elsewhere. Raises ValueError if the disk is full or not writable.
     """
     partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    data = content.encode("utf-8") if isinstance(content, str) else content
     with explained(path.name, path.parent):
         try:
             with partial.open("xb") as file:
-                file.write(content.encode("utf-8") if isinstance(content, str) else content)
+                file.write(data)
             partial.replace(path)
-        except OSError:
+        except BaseException:
             with suppress(OSError):
                 partial.unlink()
             raise
 
 
-def read_json(path: Path, kind: Any) -> Any:
+def read_json(path: Path, kind: Any, *, remedy: str = "restore it from a copy, or delete it") -> Any:
     """The content of a JSON file, checked to be of the type `kind`; ValueError names a damaged file."""
     try:
         return msgspec.json.decode(path.read_bytes(), type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is damaged ({error}); restore it from a copy, or delete it") from error
+        raise ValueError(f"{path} is damaged ({error}); {remedy}") from error
 
 
 def check_writable(file: Path, flag: str) -> None:

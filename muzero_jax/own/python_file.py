@@ -15,6 +15,8 @@ from typing import Any
 from muzero_jax.own.faults import Fault, guarded
 
 SUFFIX = ".py"
+SOURCES: dict[str, bytes] = {}
+"""The text of each file that runs in this process, by its path; a file may have been edited since."""
 
 
 def is_path(name: str) -> bool:
@@ -40,9 +42,8 @@ def load_function(path: str | Path, name: str) -> Callable[..., Any]:
 
 
 def source_that_ran(path: str | Path) -> bytes:
-    """The text with which `load` last ran this file in this process; the file's present text if it did not run."""
-    module = sys.modules.get(f"file:{path}")
-    return read(Path(path)) if module is None else module.__source__
+    """The text of this file that this process runs; the file's present text if it did not run."""
+    return SOURCES.get(str(path)) or read(Path(path))
 
 
 def read(path: Path) -> bytes:
@@ -75,7 +76,7 @@ def _literal(text: str) -> Any:
 
 def _run(path: Path, source: bytes) -> ModuleType:
     module = ModuleType(f"file:{path}")
-    module.__file__, module.__source__ = str(path), source  # type: ignore
+    module.__file__ = str(path)
     sys.modules[module.__name__] = module  # dataclasses look up their module here
     linecache.checkcache(str(path))
     try:
@@ -83,4 +84,5 @@ def _run(path: Path, source: bytes) -> ModuleType:
     except BaseException:
         del sys.modules[module.__name__]
         raise
+    SOURCES[str(path)] = source
     return module

@@ -72,17 +72,15 @@ def _strength(records: Sequence[Record], along: str) -> list[Panel]:
     """The panels that show an agent's strength."""
     if any(name in record for record in records for name in metrics.RETURNS):
         return [Panel("Mean return of games that ended", "sum of a game's rewards", metrics.RETURNS, along)]
-    opponents = {f"eval/{name}": name for record in records for name in metrics.scores(record)}
+    opponents = {f"eval/{name}": metrics.opponent_of(name) for record in records for name in metrics.scores(record)}
     boards = sorted({name for record in records for name in record if name.startswith(metrics.OPENINGS)})
     shown = opponents | {
         name: name.replace(metrics.OPENINGS, "opening-value accuracy").replace("_", " ") for name in boards
     }
-    score = Panel("Score", "won, draws counting half", shown, along, scale="share")
-    if not all(metrics.is_share(name) for name in opponents):
-        shown = {key: label.removeprefix("points/") for key, label in shown.items()}
-        score = Panel("Mean points", "points a game", shown, along)
+    if any(metrics.is_points(name) for name in opponents):
+        return [Panel("Mean points", "points a game", shown, along)]
     return [
-        score,
+        Panel("Score", "won, draws counting half", shown, along, scale="share"),
         Panel("Rating among its own versions", "Elo (first = 0)", {metrics.ELO: "Elo"}, along),
     ]
 

@@ -109,9 +109,11 @@ class ProgressDisplay:
         returns = (f"{record[key]:.3g} ({name})" for key, name in metrics.RETURNS.items() if key in record)
         rest = {
             "loss": losses + (f"  JUMPED by {jump:.0%}" if jump else ""),
-            "score against": ", ".join(f"{name} {score:.0%}" for name, score in scores.items() if "/" not in name),
+            "score against": ", ".join(
+                f"{name} {score:.0%}" for name, score in scores.items() if not metrics.is_points(name)
+            ),
             "points a game against": ", ".join(
-                f"{name.removeprefix('points/')} {mean:+.3f}" for name, mean in scores.items() if "/" in name
+                f"{metrics.opponent_of(name)} {mean:+.3f}" for name, mean in scores.items() if metrics.is_points(name)
             ),
             "return": ", ".join(returns),
             "opening-value accuracy": f"{record[metrics.OPENINGS]:.0%}" if metrics.OPENINGS in record else "",

@@ -35,7 +35,8 @@ class Evaluations:
         wanted = run.config.evaluation
         self._parts = wanted.parts
         # Of a resumed run, up to its last evaluation: a kill may have cut off the one after its newest checkpoint.
-        measured = metrics.last_evaluation(run.members[0].folder) if run.iteration else {}
+        records = [metrics.last_evaluation(member.folder) for member in run.members] if run.iteration else [{}]
+        measured = max(records, key=lambda record: record.get("iteration", 0))
         self._passed = self._parts_passed(run, measured.get("iteration", 0), measured.get(metrics.MINUTES, 0.0))
         # The first evaluation of a new run is due as soon as the matches are compiled.
         last = run.clock.minutes if run.iteration else -math.inf
@@ -49,8 +50,9 @@ class Evaluations:
         return self._passed > before
 
     def is_behind(self, run: Run) -> bool:
-        """Whether a part has passed without its evaluation."""
-        return self._parts_passed(run, run.iteration, run.clock.minutes) > self._passed
+        """Whether a part has passed without its evaluation, in a game that has evaluations."""
+        has_matches = any(member.evaluator.has_matches for member in run.members)
+        return has_matches and self._parts_passed(run, run.iteration, run.clock.minutes) > self._passed
 
     def _parts_passed(self, run: Run, iteration: int, minutes: float) -> int:
         share = float(budget.progress(run.config, iteration, minutes)[0])

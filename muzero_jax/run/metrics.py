@@ -103,8 +103,7 @@ class Callbacks:
 
     def write(self, record: Record) -> None:
         """Calls `on_metrics`, and `on_evaluation` if the record has scores, opening values or an Elo."""
-        is_evaluation = any(key.startswith("eval/") for key in record)
-        called = [self._on_metrics, self._on_evaluation if is_evaluation else None]
+        called = [self._on_metrics, self._on_evaluation if is_evaluation(record) else None]
         try:
             for function in filter(None, called):
                 function(dict(record))
@@ -184,9 +183,14 @@ def last_record(run_dir: str | Path, *, up_to_iteration: int) -> Record:
     return _finite(records[-1]) if records else {}
 
 
+def is_evaluation(record: Mapping[str, Any]) -> bool:
+    """Whether a record has scores, opening values or an Elo."""
+    return any(key.startswith("eval/") for key in record)
+
+
 def last_evaluation(run_dir: str | Path) -> Record:
     """The newest record of an evaluation; empty if there is none."""
-    records = [record for record in read_records(run_dir) if any(key.startswith("eval/") for key in record)]
+    records = [record for record in read_records(run_dir) if is_evaluation(record)]
     return _finite(records[-1]) if records else {}
 
 
@@ -209,12 +213,22 @@ def scores(record: Mapping[str, Any]) -> dict[str, float]:
 
 def key_of(metric: str) -> str:
     """The key of a metric, which may lack its "eval/": "mcts:100", "points/mcts:100"."""
-    return metric if "/" in metric.removeprefix("points/") else f"eval/{metric}"
+    return metric if "/" in metric and not metric.startswith("points/") else f"eval/{metric}"
+
+
+def is_points(metric: str) -> bool:
+    """Whether a metric is mean points of a game."""
+    return key_of(metric).startswith(POINTS)
 
 
 def is_share(metric: str) -> bool:
     """Whether a metric is a share in [0, 1] that an evaluation measured."""
     return key_of(metric).startswith("eval/") and not key_of(metric).startswith((ELO, POINTS))
+
+
+def opponent_of(metric: str) -> str:
+    """The opponent of a score or of mean points: "mcts:100"."""
+    return key_of(metric).removeprefix(POINTS).removeprefix("eval/")
 
 
 def losses(records: Sequence[Mapping[str, Any]]) -> dict[str, str]:

@@ -265,7 +265,8 @@ class EvaluationConfig:
     num_simulations: Annotated[Simulations, Fact(common=True)] = 64
     """the agent's simulations per move in evaluations"""
     mcts_simulations: tuple[Simulations, ...] = (100, 1000)
-    """simulations of the rollout MCTS opponents; those above 100 play only at the end"""
+    """simulations of the rollout MCTS opponents; those above 100 play only at the end, and the largest sets the
+    memory of all evaluations"""
 
     @property
     def while_training(self) -> bool:

@@ -149,7 +149,7 @@ def shared(run_dir: Path) -> Shared | None:
     """Where the state of a run's agent is, if it was trained together with others; else None."""
     if not (run_dir / SHARED).exists():
         return None
-    name, index, count = read_json(run_dir / SHARED, tuple[str, int, int])
+    name, index, count = read_json(run_dir / SHARED, tuple[str, int, int], remedy="restore it from a copy")
     return Shared(run_dir.parent / Path(name).name / TOGETHER, index, count)
 
 
@@ -208,10 +208,9 @@ def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False, sourc
         raise ValueError(f"{run_dir} holds a run already: --resume continues it, --overwrite deletes it first")
     if not is_run and run_dir.exists() and (not run_dir.is_dir() or _content(run_dir)):
         raise ValueError(f"{run_dir} exists but holds no run; choose another --run-dir")
-    if resume and (link := _link_in(run_dir)):
+    if is_run and (link := _link_in(run_dir)):
         raise ValueError(
-            f"{link} is a link, through which the resumed run would write or delete elsewhere; put what it leads to in "
-            "its place"
+            f"{link} is a link, through which training would write or delete elsewhere; put what it leads to there"
         )
     if is_run and overwrite:
         configs.inspect(run_dir)  # other programs write a config.json too: never delete theirs
@@ -225,8 +224,8 @@ def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False, sourc
 
 
 def _link_in(run_dir: Path) -> Path | None:
-    """A link among the files that a resumed run replaces, continues or deletes; None if there is none."""
-    kept = [run_dir / name for name in (CHECKPOINTS, VERSIONS, PROFILE)]
+    """A link among the files that training replaces, continues or deletes; None if there is none."""
+    kept = [run_dir / name for name in (CHECKPOINTS, VERSIONS, PROFILE, TOGETHER)]
     inside = (path for folder in kept if not folder.is_symlink() for path in folder.rglob("*"))
     return next((path for path in (*run_dir.iterdir(), *inside) if path.is_symlink()), None)
 

@@ -47,7 +47,7 @@ def test_the_file_plays_as_the_run_and_the_card_repeats_its_summary(saved_run, e
     assert "- seed 0, iteration 6\n- 2 CPU devices (X), float32\n- 1.5 minutes of self-play and learning" in card
     assert "- 1,234 games, 56 updates\n- exported at commit " in card
     assert "    python experiments/train.py --env tic_tac_toe " in card and "--network.width 16" in card
-    assert "| mcts:100 | 81.2% | 47.1 to 95.1 | 6 / 1 / 1 |" in card and "2 simulations a move" in card
+    assert "| mcts:100 | 81.2% | 47.1% to 95.1% | 6 / 1 / 1 |" in card and "2 simulations a move" in card
 
 
 def test_the_mean_of_agents_has_the_mean_of_each_weight_and_none_of_the_runs_scores(saved_run, exported, tmp_path):

@@ -116,9 +116,17 @@ def test_a_folder_that_holds_a_run_is_refused_without_resume_or_overwrite(tmp_pa
         "algorithm.py",
         "profile",
     ]
-    + [".config.json", "checkpoints", "checkpoints/7", "versions", "versions/7.saving", "profile/scopes.md"],
+    + [
+        ".config.json",
+        "checkpoints",
+        "checkpoints/7",
+        "versions",
+        "versions/7.saving",
+        "profile/scopes.md",
+        "together/checkpoints",
+    ],
 )
-def test_a_run_with_a_link_in_it_is_not_resumed(tmp_path, name):
+def test_a_run_with_a_link_in_it_is_neither_resumed_nor_overwritten(tmp_path, name):
     """The run may be a stranger's, and what it is linked to the user's own."""
     run_dir, own = make_run(tmp_path / "a"), tmp_path / "own"
     own.mkdir()
@@ -129,6 +137,8 @@ def test_a_run_with_a_link_in_it_is_not_resumed(tmp_path, name):
     (run_dir / name).symlink_to(own / "config.json" if name == "config.json" else own)
     with pytest.raises(ValueError, match=re.escape(f"{run_dir / name} is a link")):
         run_directory.check(run_dir, resume=True)
+    with pytest.raises(ValueError, match="is a link"):
+        run_directory.check(run_dir, overwrite=True)
 
 
 def test_a_file_is_written_through_no_link(tmp_path):

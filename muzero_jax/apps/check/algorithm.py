@@ -38,7 +38,7 @@ Look = Callable[..., Looked]
 
 
 def examine(algorithm: Algorithm) -> list[str]:
-    """The faults of an algorithm, a sentence each; empty if none was found."""
+    """The faults of an algorithm, a sentence each; empty if none was found. Some begin with `doubt:`."""
     key, on_one_device = jax.random.key(0), (make_mesh(1), PartitionSpec(), PartitionSpec())  # names `AXIS`
     try:
         check_players(algorithm.environment)
@@ -104,7 +104,8 @@ def _of_anything(*_: Any) -> Looked:
 
 def _of_search(found: Any, params: Any, key: Array, roots: Any) -> Looked:
     games, actions = roots.legal_action_mask.shape
-    return {
+    counted = {} if found.simulations is None else {"simulations": (found.simulations, f"float32[{games}]")}
+    return counted | {
         "action": (found.action, f"int32[{games}]"),
         "policy": (found.policy, f"float32[{games}, {actions}]"),
         "value": (found.value, f"float32[{games}]"),
@@ -161,7 +162,7 @@ def _run(
     """A search of openings with half of the legal moves forbidden, their mask, and each term's losses [2, N].
 
     The two rows of losses are from windows that differ only in the frames after a game's end, so they must be equal.
-    The last is what checkify says of the indices in `make_targets`, which JAX clamps if they lie outside an array.
+    The last is what checkify says of the indices in `make_targets`: JAX clamps or fills those outside an array.
     """
     environment, model, terms = algorithm.environment, algorithm.model, algorithm.terms
     roots = environment.roots(jax.vmap(environment.init)(jax.random.split(key, NUM_ROWS)))
@@ -199,10 +200,10 @@ def _of_values(
         yield "the search without noise makes illegal moves; let it choose among the legal ones"
     elif not ((policy >= 0).all() and (abs(total - 1) < CLOSE).all() and (policy[~legal] < CLOSE).all()):
         yield "the search without noise: the policy must be probabilities of legal moves that add up to 1"
-    if wrong := error.get():
+    if outside := error.get():
         yield (
-            "make_targets reads past the end of an array, where JAX repeats the last entry: "
-            f"{wrong.strip().rstrip('.')}; a window has one observation, or unroll_steps + 1 if a term reads them, and "
+            f"doubt: make_targets has an index outside an array ({outside.strip().rstrip('.')}), which JAX clamps or "
+            "fills without an error; a window has one observation, or unroll_steps + 1 if a term reads them, and "
             "unroll_steps + td_steps + 1 of all else"
         )
     for name, (each, other) in terms.items():

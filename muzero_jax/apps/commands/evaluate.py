@@ -41,7 +41,8 @@ COMPARED_POSITIONS = 200
 
 
 IN_TABLE = ("wins", "draws", "losses", "score", "ci95", "mean_points", "mean_points_ci95")
-"""Figures of a match that are not printed below the table."""
+BY_SIGN = ("score_as_first", "score_as_second")
+"""Figures of a match that are not printed below the table; in a game for points also those that count wins."""
 
 
 class Answer(NamedTuple):
@@ -106,7 +107,8 @@ def play_match(a: flags.Match | flags.Returns, mesh, load_agent) -> Answer:
         say("starting the engine, compiling our search, then playing ...")
     report = make_progress_report("games finished")
     result = match(agent.params, rival.params, jax.random.key(a.seed), report)
-    rest = {name: value for name, value in result.items() if name not in IN_TABLE}
+    hidden = IN_TABLE + BY_SIGN if "mean_points" in result else IN_TABLE
+    rest = {name: value for name, value in result.items() if name not in hidden}
     rest |= about(a, agent) | {"player": host.player.name}
     note = f"\n{tables.REPEATED}" if result["games"] < a.games else ""
     text = f"{tables.strength({a.opponent: result})}{note}\n\n{tables.fields(rest)}"

@@ -132,7 +132,7 @@ def check_game(a: Arguments, position) -> None:
     if position.environment.num_players == 1 and (a.engine or a.colour):
         raise ValueError(f"{position.name} is a single-player game; leave out --engine and --colour")
     if position.dice is not None and a.engine:
-        raise ValueError(f"{position.name} has chance, for which GTP has no command; play it in the terminal")
+        raise ValueError(f"{position.name} has chance or a deal, for which GTP has no command; play it in the terminal")
 
 
 def load(a: Arguments, build: Callable | None = None):

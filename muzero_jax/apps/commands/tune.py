@@ -59,7 +59,7 @@ def main(arguments: list[str]) -> int:
     config, session, _ = train.settle(given)
     num_devices = devices.configure_devices(session.devices)
     check(config, session, has_budget=not given.keys().isdisjoint(("minutes", "frames")))
-    metric = own.metric or usual_metric(playing.build_environment(config))
+    metric = metric_of(own.metric, playing.build_environment(config))
     base = for_trials(config, metric)
     default = run_directory.default(config)
     folder = own.study or default.parent / f"tune-{default.name}"
@@ -91,16 +91,25 @@ def check(config: Config, session: Session, *, has_budget: bool) -> None:
         )
 
 
-def usual_metric(environment: Environment) -> str:
-    """The score of a trial by default."""
+def metric_of(given: str, environment: Environment) -> str:
+    """The score of a trial: the one that the flag gives, or the game's usual one.
+
+    Raises ValueError for a score of another kind of game.
+    """
     if environment.num_players == 1:
-        return metrics.RETURN
-    return "points/mcts:100" if game_of(environment).is_for_points else "mcts:100"
+        return given or metrics.RETURN
+    is_for_points = game_of(environment).is_for_points
+    metric = given or ("points/mcts:100" if is_for_points else "mcts:100")
+    opponent = metrics.opponent_of(metric)
+    if opponent.startswith(("mcts:", "random")) and metrics.is_points(metric) != is_for_points:
+        right = f"points/{opponent}" if is_for_points else opponent
+        raise ValueError(f"--metric {metric} is not measured in {environment.name}; --metric {right} is")
+    return metric
 
 
 def for_trials(config: Config, metric: str) -> Config:
     """The config with a trial's evaluations: after equal parts of it, only against the opponent of `metric`."""
-    opponent, _, simulations = metric.removeprefix("points/").partition(":")
+    opponent, _, simulations = metrics.opponent_of(metric).partition(":")
     changed = {"evaluation.mcts_simulations": [simulations]} if opponent == "mcts" else {}
     if config.evaluation.interval_minutes:
         changed |= {"evaluation.parts": str(tuning.PARTS)}
@@ -132,7 +141,7 @@ def conclude(study: Any, objective: Objective, config: Config, num_seeds: int) -
     """Prints and draws the results, then compares the best settings with the preset's on new seeds."""
     folder, found = objective.folder, tuning.best(study, objective)
     table = study.trials_dataframe(attrs=("number", "value", "state", "duration", "params"))
-    table.to_csv(folder / "trials.csv", index=False)
+    write_whole(folder / "trials.csv", table.to_csv(index=False))
     write_whole(folder / "best.json", configs.to_json(replace(found, evaluation=config.evaluation)))
     tuning.draw(study, folder)
     shown = table.sort_values("value", ascending=False)[["number", "value", "state", "duration"]]

@@ -12,9 +12,10 @@ from jaxtyping import Array
 
 from muzero_jax.agent import Agent
 from muzero_jax.apps.evaluation import matches, players
-from muzero_jax.apps.evaluation.player import Player
+from muzero_jax.apps.evaluation.player import Player, random_player
 from muzero_jax.apps.evaluation.rollout_mcts import rollout_mcts_player
 from muzero_jax.games.catalogue import game_of
+from muzero_jax.games.own_game import with_points
 from muzero_jax.ops.devices import AXIS, placed_shapes, shard_map
 from muzero_jax.types import Environment, Params
 
@@ -115,12 +116,17 @@ class Arena:
         self._agent, self._mesh = agent, mesh
         self._match = functools.cache(self._make_match)
         self.has_matches = agent.environment.num_players == 2
-        self.is_for_points = game_of(agent.environment).is_for_points
+        self.is_for_points = game_of(with_points(agent.environment)).is_for_points
+        """also once some game has ended with other points than 1, 0 and -1"""
+        self._most_simulations = max(agent.config.evaluation.mcts_simulations, default=0)
 
     def _make_match(self, is_against_itself: bool, num_games: int) -> ShardedMatch:
-        agent, player = self._agent, players.searching(self._agent)
-        most = max(agent.config.evaluation.mcts_simulations, default=0)
-        rival = player if is_against_itself else rollout_mcts_player(agent.environment, most_simulations=most)
+        agent, player, most = self._agent, players.searching(self._agent), self._most_simulations
+        if is_against_itself:
+            rival = player
+        else:
+            rules = agent.environment
+            rival = rollout_mcts_player(rules, most_simulations=most) if most else random_player(rules)
         plies = agent.config.evaluation.opening_plies
         return ShardedMatch(agent.environment, player, rival, self._mesh, num_games=num_games, opening_plies=plies)
 
@@ -139,11 +145,14 @@ class Arena:
         """
         match = self._match(opponent == "self", num_games)
         other = rival if opponent == "self" else _simulations(opponent)
+        assert opponent == "self" or other <= self._most_simulations, "there is no room for so many nodes"
         results = [match.play(params, other, jax.random.fold_in(key, index)) for index in range(num_matches)]
         together = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *results)
-        return match.summarise(together)
+        summary = match.summarise(together, is_for_points=self.is_for_points)
+        self.is_for_points |= "mean_points" in summary
+        return summary
 
 
 def _simulations(opponent: str) -> Array:
     """The simulations of "mcts:N"; 0 for "random"."""
-    return jnp.int32(players.parse(opponent).num_simulations or 0)
+    return jnp.int32(0 if opponent == "random" else int(opponent.removeprefix("mcts:")))

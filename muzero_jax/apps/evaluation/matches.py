@@ -103,10 +103,10 @@ def summarise(
 
     `distinct_games` differ in their moves or in who made them. Repeats are left out of all figures, unless the match is
     `stochastic`, because then they are independent samples. If the game `is_for_points` (`Game`), or some game ended
-    with other points than 1, 0 and -1, `mean_points` of a game measure A, and its interval `mean_points_ci95` is
-    Student's; the score, which counts a win of any size as 1, may then favour the player who loses points. Games from
-    one opening are taken as independent, so the interval is rather too wide. Short lost games (`mean_length_lost`)
-    suggest a blind spot rather than weak play.
+    with other points than 1, 0 and -1, `mean_points` of a game measure A, with their `points_interval`; the score,
+    which counts a win of any size as 1, may then favour the player who loses points. Games from one opening are taken
+    as independent, so intervals are rather too wide. Short lost games (`mean_length_lost`) suggest a blind spot rather
+    than weak play.
     """
     is_new = np.stack([np.isin(np.arange(len(moves)), first_of_each(moves)) for moves in np.asarray(result.moves)])
     counts, points = is_new | stochastic, np.asarray(result.points, np.float64)
@@ -118,7 +118,9 @@ def summarise(
     if is_for_points or not np.isin(points, (-1, 0, 1)).all():
         of_points = {
             "mean_points": float(points.mean()),
-            "mean_points_ci95": list(student_interval(points)),
+            "mean_points_ci95": list(points_interval(points)),
+            "points_as_first": float(np.asarray(result.points)[0][counts[0]].mean()),
+            "points_as_second": float(np.asarray(result.points)[1][counts[1]].mean()),
             "points_won": float(points.clip(0).sum()),
             "points_lost": float((-points).clip(0).sum()),
         }
@@ -146,6 +148,15 @@ def points_of(summary: Mapping[str, Any]) -> tuple[float, float, float]:
     """
     low, high = summary.get("mean_points_ci95", [2 * end - 1 for end in summary["ci95"]])
     return summary.get("mean_points", 2 * summary["score"] - 1), low, high
+
+
+def points_interval(points: Float[np.ndarray, " N"]) -> tuple[float, float]:
+    """Student's 95% interval of the mean; if all games ended alike, Wilson's, as if another end were worth -points."""
+    if np.ptp(points):
+        return student_interval(points)
+    end = abs(float(points[0])) or 1.0
+    low, high = wilson_interval((float(points[0]) / end + 1) / 2, points.size)
+    return end * (2 * low - 1), end * (2 * high - 1)
 
 
 def student_interval(samples: Float[np.ndarray, " N"]) -> tuple[float, float]:

@@ -140,9 +140,8 @@ def enter(spec: PlayerSpec, agent: Agent) -> Entrant:
             name, player = "random", random_player(environment)
         case "mcts":
             check_for_two(environment, "rollout MCTS needs")
-            player = rollout_mcts_player(environment, most_simulations=budget)
-            player = player._replace(name=f"rollout MCTS ({budget} simulations)")
-            return Entrant(f"mcts:{budget}", player, jnp.int32(budget), f"mcts:{budget}")
+            name, player = f"mcts:{budget}", rollout_mcts_player(environment, most_simulations=budget)
+            return Entrant(name, player, jnp.int32(budget), name)
         case "expectimax":
             name, player = f"expectimax:{budget}", expectimax_player(environment, budget)
         case kind if kind in BY_RULES:

@@ -95,7 +95,6 @@ class Versions:
         self._directory = run_dir / VERSIONS
         self._abstract_params = abstract_params
         self.has_matches, self.ladder = arena.has_matches, Ladder(run_dir / "elo.json")
-        self._has_elo = not arena.is_for_points  # Elo knows games only as won, drawn or lost
 
     def compilations(self) -> list[Callable[[], None]]:
         """Functions that compile the search of the openings and the programs of all matches, in the order of use."""
@@ -104,17 +103,20 @@ class Versions:
         e, params = self._config.evaluation, self._abstract_params
         programs = [("random", e.final_games // self._final_matches)]  # also of rollout MCTS
         if e.while_training:
-            own = [("self", e.games // 2)] if self._has_elo else []
+            own = [("self", e.games // 2)] if self.has_elo else []
             programs = [("random", e.games), *own, *programs]
         compiled = [partial(self.arena.compile, name, params, num_games=n) for name, n in dict.fromkeys(programs)]
         return [*(partial(judge.compile, params) for judge in self.judges.values()), *compiled]
 
     def begin(self, params: Params) -> dict[str, float]:
         """Saves the untrained version, which has Elo 0; it plays against no fixed opponent."""
-        if not (self.has_matches and self._has_elo):
+        if not self.has_matches:
             return {}
         if not self.ladder.iterations:  # empty unless the run was resumed before its first chunk
             save_params(self._directory, 0, params)
+        if not self.has_elo:
+            return {}
+        if not self.ladder.iterations:
             self.ladder.add(0, {})
         return {"eval/elo": 0.0}
 
@@ -130,10 +132,11 @@ class Versions:
         record = scores(matches, self._judge_openings(params))
         if iteration in self.ladder.iterations:
             return record
-        rivals = [rival for rival in self.ladder.rivals() if rival in checkpoint_steps(self._directory)]
+        kept = checkpoint_steps(self._directory)
+        rivals = [rival for rival in self.ladder.rivals() if rival in kept and self.has_elo]
         results = {rival: self._meet(rival, params, iteration) for rival in rivals}
         save_params(self._directory, iteration, params)
-        if self._has_elo and (results or not self.ladder.iterations):  # none if versions were deleted: no rating
+        if self.has_elo and (results or not self.ladder.iterations):  # none if versions were deleted: no rating
             record["eval/elo"] = self.ladder.add(iteration, results)
         return record
 
@@ -148,9 +151,14 @@ class Versions:
         own = {"openings": judged[metrics.OPENINGS]} if metrics.OPENINGS in judged else {}
         return {"strength": strength} | own, scores(strength, judged)
 
+    @property
+    def has_elo(self) -> bool:
+        """Whether versions are rated: Elo knows games only as won, drawn or lost, not for points."""
+        return not self.arena.is_for_points
+
     def ratings(self) -> dict[str, float]:
-        """Elo of every version, by its iteration."""
-        return self.ladder.ratings()
+        """Elo of every version, by its iteration; empty in a game for points."""
+        return self.ladder.ratings() if self.has_elo else {}
 
     def _judge_openings(self, params: Params) -> dict[str, Any]:
         """`openings.judge` of the search's opening values, by metric."""

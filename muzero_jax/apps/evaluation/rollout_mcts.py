@@ -26,14 +26,16 @@ EXPLORATION = 1.0
 def rollout_mcts_player(environment: Environment, *, most_simulations: int) -> Player:
     """Plays the most visited action of `rollout_mcts`; its params are the number of simulations, [] int32.
 
-    With 0 it plays uniformly random legal actions. One compiled program serves all budgets up to `most_simulations`.
+    One compiled program serves all numbers up to `most_simulations`; with 0 it plays uniformly random legal actions.
     """
 
     def act(num_simulations, key, states):
-        budget = {"num_simulations": num_simulations, "most_simulations": most_simulations}
-        return rollout_mcts(environment, key, states, **budget).action
+        found = rollout_mcts(
+            environment, key, states, num_simulations=num_simulations, most_simulations=most_simulations
+        )
+        return found.action
 
-    return Player(f"rollout MCTS (up to {most_simulations} simulations)", act, stochastic=True)
+    return Player(f"rollout MCTS ({most_simulations} simulations)", act, stochastic=True)
 
 
 def rollout_mcts(

@@ -18,15 +18,13 @@ from muzero_jax.games.catalogue import check_for_two, game_of, make_notation, ne
 from muzero_jax.games.game import Game
 from muzero_jax.games.game import score as game_score
 from muzero_jax.games.notation import Notation
-from muzero_jax.games.random_play import starts_differ
+from muzero_jax.games.random_play import random_starts
 from muzero_jax.games.sides import Move, closed
 from muzero_jax.games.states import with_fields
 from muzero_jax.games.view import Cell, Squares
 from muzero_jax.types import Environment, EnvState
 
 BLACK, WHITE = 0, 1
-NUM_STARTS = 16
-"""Starts that are compared to see whether a game begins with a random deal."""
 RESIGN = -1
 """The `action` of a ply that ended the game by resignation."""
 
@@ -54,7 +52,8 @@ class Position(NamedTuple):
     start: EnvState  # before the first of `plies`
     players: tuple[int, int]  # pgx's numbers of BLACK and WHITE
     plies: tuple[Ply, ...] = ()
-    dice: int | None = None  # seed of chance in this game, deals included; None if the rules have no chance
+    dice: int | None = None  # seed of the deal and of chance in this game; None if it has neither
+    has_chance: bool = False  # whether moves have random outcomes; else only the start may be dealt
 
     def new(self, state: EnvState | None = None, colour: int = BLACK) -> "Position":
         """A new game, with another seed of chance; or a game from `state`, with `colour` to move."""
@@ -228,9 +227,17 @@ def new_game(environment: Environment, seed: int = 0) -> Position:
 
 def opening_of(environment: Environment, seed: int = 0) -> Position:
     """The opening of any game; `seed` as in `new_game`."""
-    starts = jax.jit(jax.vmap(environment.init))(jax.random.split(jax.random.key(0), NUM_STARTS))
+    starts, are_dealt = random_starts(environment)
     opening = jax.tree.map(lambda leaf: leaf[0], starts)
-    game = game_of(environment)
-    dice = seed if needs_key(environment) or starts_differ(starts) else None
-    first = Position(environment, game, jax.jit(environment.move), opening, opening, (BLACK, WHITE), dice=dice)
+    has_chance = needs_key(environment)
+    first = Position(
+        environment=environment,
+        game=game_of(environment),
+        move=jax.jit(environment.move),
+        opening=opening,
+        start=opening,
+        players=(BLACK, WHITE),
+        dice=seed if has_chance or are_dealt else None,
+        has_chance=has_chance,
+    )
     return first.new()

@@ -85,7 +85,7 @@ class TrainedAgent:
     def __init__(self, agent: Agent):
         self.agent, environment = agent, agent.environment
         self._game = opening_of(environment)
-        has_key = environment.num_players == 1 or self._game.dice is not None
+        has_key = environment.num_players == 1 or self._game.has_chance
         move = jax.jit(environment.move) if has_key else lambda state, action, key: self._game.move(state, action)
 
         def checked(state: EnvState, action: Any, key: Array | None = None) -> Step:

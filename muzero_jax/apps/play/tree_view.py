@@ -90,7 +90,7 @@ def expected(found: Analysis, position: Position, notation: Notation, *, width: 
     """
     if found.tree is None:
         return []
-    is_certain = found.tree.is_chance is not None or position.dice is None
+    is_certain = found.tree.is_chance is not None or not position.has_chance
     root = branches(found, depth=length if is_certain else 1, width=width, width_below=1)
     return [[branch for branch in line if branch.is_legal] for line in lines(named(root, position, notation))]
 

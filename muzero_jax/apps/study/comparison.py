@@ -121,7 +121,7 @@ def read_run(run_dir: Path, group: str, wanted: Sequence[str] = ()) -> list[Poin
     for record in metrics.read_records(run_dir):
         for metric in wanted or metrics.scores(record) or [metrics.RETURN]:
             if (score := record.get(metrics.key_of(metric))) is not None:
-                games = matches.get(metric.removeprefix("points/"), {}).get("games", config.evaluation.games)
+                games = matches.get(metrics.opponent_of(metric), {}).get("games", config.evaluation.games)
                 point = Point(group, str(run_dir), config.seed, *spent(record), metric, score, False, games)
                 found.setdefault(metric, []).append(point)
     for metric, points in found.items() if run_directory.has_ended(run_dir) else ():
@@ -204,7 +204,7 @@ def difference(one: Sequence[float], other: Sequence[float]) -> tuple[float, flo
     from scipy import stats
 
     def apart(one: np.ndarray, other: np.ndarray, axis: int) -> Any:
-        return one.mean(axis=axis) - other.mean(axis=axis)
+        return abs(one.mean(axis=axis) - other.mean(axis=axis))
 
     exact = is_exact(len(one), len(other))
     found = stats.permutation_test(
@@ -212,10 +212,11 @@ def difference(one: Sequence[float], other: Sequence[float]) -> tuple[float, flo
         apart,
         n_resamples=np.inf if exact else SAMPLED_SPLITS,
         batch=SPLITS_AT_ONCE,
+        alternative="greater",
         rng=np.random.default_rng(0),
     )
-    least = 2 / math.comb(len(one) + len(other), len(one)) if exact else 2 / (SAMPLED_SPLITS + 1)
-    least = min(1.0, least)
+    alike = 2 if len(one) == len(other) else 1  # splits into equal groups come in pairs that are as far apart
+    least = min(1.0, alike / math.comb(len(one) + len(other), len(one))) if exact else 1 / (SAMPLED_SPLITS + 1)
     return max(least, float(found.pvalue)), least
 
 
@@ -251,18 +252,16 @@ def format_table(points: Sequence[Point]) -> str:
 def format_differences(points: Sequence[Point]) -> str:
     """A line for each metric and group, which compares it with the first group; "" if there is nothing to compare."""
     rows: list[list[str]] = []
-    title = "Do they differ? By the exact permutation test:"
+    all_exact = True
     (first, own), *others = ((group, final_scores(of)) for group, of in groups_of(points).items())
     for group, found in others:
         for metric in (name for name in own if min(len(own[name]), len(found.get(name, ()))) > 1):
             p, least = difference(own[metric], found[metric])
-            if not is_exact(len(own[metric]), len(found[metric])):
-                title = (
-                    f"Do they differ? By permutation tests of {SAMPLED_SPLITS:,} random splits where there are more:"
-                )
+            all_exact = all_exact and is_exact(len(own[metric]), len(found[metric]))
             runs = f"{len(found[metric])} against {len(own[metric])} runs cannot show less than {least:.2g}"
             rows.append([f"{group} against {first}", metric, f"p = {p:.2g}", runs])
-    return "\n".join([title, *tables.align(rows, "<")]) if rows else ""
+    how = "the exact permutation test" if all_exact else f"the permutation test, {SAMPLED_SPLITS:,} random splits"
+    return "\n".join([f"Do they differ? By {how}:", *tables.align(rows, "<")]) if rows else ""
 
 
 def report(points: Sequence[Point]) -> str:

@@ -18,7 +18,6 @@ from muzero_jax.apps.check import promises
 from muzero_jax.games import chance, notation
 from muzero_jax.games.catalogue import game_of
 from muzero_jax.games.environment import environment_of, make_environment
-from muzero_jax.games.game import Game
 from muzero_jax.games.own_game import environment_from
 from muzero_jax.games.view import View
 from muzero_jax.types import Environment
@@ -165,8 +164,6 @@ def test_a_game_for_three_is_refused_wherever_it_comes_from():
     assert len(sentences) == 3 and all("only one or two can be trained" in sentence for sentence in sentences)
     with pytest.raises(ValueError, match="for 3 players"):
         algorithms.make(tiny_run.CONFIG, environment)
-    with pytest.raises(ValueError, match="for 3 players"):
-        environment_of(Game("three", "Three", rules=lambda size: ForThree()))
 
 
 # --- an Environment of one's own --------------------------------------------------------------------------------------

@@ -111,7 +111,7 @@ def test_a_stage_that_fails_or_returns_something_else_is_named(changes, sentence
     assert found.startswith(sentence)
 
 
-def test_a_frame_that_a_window_does_not_hold_is_named():
+def test_an_index_beyond_the_frames_of_a_window_is_a_doubt():
     """JAX would give the first observation again, and the run would learn it."""
 
     def late(window, progress):
@@ -119,7 +119,7 @@ def test_a_frame_that_a_window_does_not_hold_is_named():
         return targets._replace(extras={"mine": window.observation[:, 2].reshape(8, -1)[:, 0]})
 
     (sentence,) = check(make_targets=late)
-    assert re.search("^make_targets reads past the end .* index 2 is out of bounds for axis 1 with size 1", sentence)
+    assert re.search("^doubt: make_targets has an index outside .* index 2 is out of bounds for axis 1", sentence)
 
 
 def test_illegal_moves_and_losses_past_the_end_or_not_finite_are_all_named():

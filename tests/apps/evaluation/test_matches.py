@@ -1,6 +1,7 @@
 """Matches are fair, legal and counted right, also when devices share them; intervals are the textbook's."""
 
 import functools
+from dataclasses import replace
 from unittest.mock import Mock
 
 import jax
@@ -155,6 +156,9 @@ def test_a_game_for_points_is_measured_by_mean_points():
     assert counted["score"] == 0.25 and counted["mean_points"] == 0.0
     np.testing.assert_allclose(counted["mean_points_ci95"], [-3.1824, 3.1824], atol=1e-4)  # Student's t of 3 degrees
     assert matches.points_of(counted) == (0.0, *counted["mean_points_ci95"])
+    assert (counted["points_as_first"], counted["points_as_second"]) == (1.0, -1.0)
+    alike = matches.summarise(MatchResult(np.full((2, 2), 2.0), NONE, NONE, MOVES))
+    assert alike["mean_points"] == 2 and alike["mean_points_ci95"][0] == 4 * matches.wilson_interval(1.0, 4)[0] - 2
     won_by_one = MatchResult(np.array([[1.0, 1.0], [1.0, -1.0]]), NONE, NONE, MOVES)
     assert matches.summarise(won_by_one, is_for_points=True)["mean_points"] == 0.5  # by the rules, if not by the games
     assert "mean_points" not in matches.summarise(won_by_one)
@@ -210,7 +214,9 @@ def test_an_arena_seats_a_rival_with_its_own_weights_and_pools_several_matches(m
     )
     made = Mock(return_value=match)
     monkeypatch.setattr(arena, "ShardedMatch", made)
-    ours, key = arena.Arena(tiny_run.agent(), tiny_run.mesh()), jax.random.key(0)
+    evaluation = replace(tiny_run.CONFIG.evaluation, mcts_simulations=(2,))
+    agent = tiny_run.agent()._replace(config=replace(tiny_run.CONFIG, evaluation=evaluation))
+    ours, key = arena.Arena(agent, tiny_run.mesh()), jax.random.key(0)
     ours.play("random", "new", key, num_games=4)
     ours.play("self", "new", key, num_games=4, rival="old")
     together = ours.play("mcts:2", "newer", key, num_games=4, num_matches=3)
@@ -218,5 +224,5 @@ def test_an_arena_seats_a_rival_with_its_own_weights_and_pools_several_matches(m
     assert seated == [("new", 0), ("new", "old"), *[("newer", 2)] * 3]
     assert [together[name] for name in ("games", "wins", "draws", "losses")] == [12, 4, 4, 4]
     compiled = [(call.args[2].name, call.kwargs["num_games"]) for call in made.call_args_list]
-    by_rules = "rollout MCTS (up to 0 simulations)"
+    by_rules = "rollout MCTS (2 simulations)"
     assert compiled == [(by_rules, 4), ("agent (2 simulations)", 4)], "each is compiled once"

@@ -77,7 +77,7 @@ def test_a_game_for_points_logs_mean_points_and_no_elo(versions, tmp_path):
     assert metrics.scores(record) == {"points/random": 0.5, "points/mcts:2": 0.5}
     assert not any(metrics.is_share(name) for name in metrics.scores(record))
     assert "self" not in [call.args[0] for call in arena.play.call_args_list]
-    assert checkpoint_steps(tmp_path / "versions") == [2]
+    assert checkpoint_steps(tmp_path / "versions") == [0, 2]
 
 
 @pytest.mark.parametrize("final_games, size", [(16, 8), (20, 20)])
