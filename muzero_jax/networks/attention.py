@@ -7,7 +7,7 @@ no special warm-up. Distant cells meet in one block, whereas a tower needs one f
 import flax.linen as nn
 from jaxtyping import Array, Float
 
-from muzero_jax.networks.layers import Sizes, dense
+from muzero_jax.networks.layers import Dense, Sizes
 
 HEAD_WIDTH = 32
 _MLP_RATIO = 4
@@ -52,5 +52,5 @@ class Transformer(nn.Module):
 
     def _layer(self, features, x):
         """A dense layer of each token."""
-        layer = dense(features, dtype=self.sizes.dtype, product_dtype=self.sizes.product_dtype)
+        layer = Dense(features, dtype=self.sizes.dtype, product_dtype=self.sizes.product_dtype)
         return layer(x.reshape(-1, x.shape[-1])).reshape(*x.shape[:-1], features)

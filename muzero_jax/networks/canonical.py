@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, Int
 
+from muzero_jax.ops.look_ups import permuted
 from muzero_jax.types import Environment
 
 
@@ -41,11 +42,11 @@ class ColourSwap(NamedTuple):
 
     def by_action(self, numbers: Float[Array, "N A"], needed: Bool[Array, " N"]) -> Float[Array, "N A"]:
         """A number for each action, swapped likewise."""
-        return jax.vmap(jnp.where)(needed, numbers[:, np.asarray(self.action)], numbers)
+        return jax.vmap(jnp.where)(needed, permuted(numbers, self.action), numbers)
 
     def _moved(self, x, needed, negate):
         flat = x.reshape(x.shape[0], -1)
-        moved = flat[:, np.asarray(self.observation)]
+        moved = permuted(flat, self.observation)
         moved = jnp.where(np.asarray(self.flipped), negate(moved), moved)
         return jax.vmap(jnp.where)(needed, moved, flat).reshape(x.shape)
 

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from muzero_jax.networks.layers import Residual, dense, min_max_scale
+from muzero_jax.networks.layers import Dense, Embed, Residual, min_max_scale
 from muzero_jax.networks.network import MuZeroNetwork, join_heads, position_outputs
 from muzero_jax.types import NetworkOutput
 
@@ -28,9 +28,9 @@ class ChanceNetwork(MuZeroNetwork):
     def setup(self):
         super().setup()
         s = self.sizes
-        self.code_encoder = nn.Embed(s.abilities.num_codes, s.width, dtype=s.dtype)
+        self.code_encoder = Embed(s.abilities.num_codes, s.width, dtype=s.dtype)
         if s.abilities.encodes_chance:
-            self.chance_trunk = Residual(s, dense)
+            self.chance_trunk = Residual(s, Dense)
             self.chance_head = nn.Dense(s.abilities.num_codes, dtype=s.dtype)
 
     def __call__(self, observation, action):
@@ -60,7 +60,7 @@ class ChanceNetwork(MuZeroNetwork):
         return self.chance_head(trunk).astype(jnp.float32)
 
     def _follow(self, embedding, encoded, is_move) -> NetworkOutput:
-        trunk = self.dynamics(embedding, encoded)
+        trunk = self.dynamics(embedding, bias=encoded)
         return self._predict(min_max_scale(trunk), self.reward_head(trunk), is_move)
 
     def _read_outs(self):

@@ -15,11 +15,12 @@ from muzero_jax.networks.layers import (
     ActionPlanes,
     Board,
     BoardConvolution,
+    Dense,
+    Embed,
     Heads,
     Projector,
     Residual,
     Sizes,
-    dense,
 )
 from muzero_jax.networks.network import Network, join_heads, move_outputs, position_outputs
 
@@ -89,23 +90,23 @@ class ObservationNetwork(ImaginingNetwork):
 
     def setup(self):
         s = self.sizes
-        self.dynamics = Residual(s, dense)
-        self.prediction = Residual(s._replace(num_blocks=2 * s.num_blocks), dense)  # h and f in one
+        self.dynamics = Residual(s, Dense)
+        self.prediction = Residual(s._replace(num_blocks=2 * s.num_blocks), Dense)  # h and f in one
         self.stem = BoardConvolution(STEM_CHANNELS, dtype=s.dtype)
-        self.action_encoder = nn.Embed(s.num_actions, s.width, dtype=s.dtype)
+        self.action_encoder = Embed(s.num_actions, s.width, dtype=s.dtype)
         self.decoder = nn.Dense(math.prod(s.observation_shape), dtype=s.dtype)
         self.reward_head = Heads(s, move_outputs(s), None)
         self.prediction_heads = Heads(s, position_outputs(s) + move_outputs(s), None)
         self.projector = Projector(s)
 
     def imagine(self, bits, encoded_action):
-        trunk = self.dynamics(_flat(bits), encoded_action)
+        trunk = self.dynamics(_flat(bits), bias=encoded_action)
         logits = self.decoder(self.sizes.activation(trunk)).reshape(-1, *self.sizes.observation_shape)
         return logits, self.reward_head(trunk)
 
     def judge(self, bits):
         patterns = self.sizes.activation(self.stem(bits))
-        heads = self.prediction_heads(self.prediction(jnp.concatenate([_flat(bits), _flat(patterns)], axis=-1)))
+        heads = self.prediction_heads(self.prediction(_flat(bits), _flat(patterns)))
         num_position = len(position_outputs(self.sizes))
         return heads[:num_position], heads[num_position:]
 
@@ -133,7 +134,7 @@ class ConvolutionalNetwork(ImaginingNetwork):
     def imagine(self, bits, encoded_action):
         is_square = self.board.shape[0] == self.board.shape[1]
         seen = jnp.concatenate([bits, bits.swapaxes(1, 2)], axis=-1) if is_square else bits
-        trunk = self.dynamics(seen, encoded_action)
+        trunk = self.dynamics(seen, bias=encoded_action)
         return self.decoder(self.sizes.activation(trunk)), self.reward_head(trunk)
 
     def judge(self, bits):

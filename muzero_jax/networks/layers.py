@@ -12,11 +12,15 @@ from typing import NamedTuple
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
+from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
 from muzero_jax.ops import bfloat16_products
-from muzero_jax.ops.convolution import convolve
+from muzero_jax.ops.convolution import as_matrix, convolve
+from muzero_jax.ops.devices import target_device
+from muzero_jax.ops.look_ups import look_up
 
 Activation = Callable[[Array], Array]
 ACTIVATIONS: dict[str, Activation] = {"relu": nn.relu, "silu": nn.silu, "gelu": nn.gelu}
@@ -49,10 +53,45 @@ class BoardConvolution(nn.Module):
         return outputs + self.param("bias", nn.initializers.zeros, (self.features,)).astype(self.dtype)
 
 
-def dense(features: int, *, dtype: jnp.dtype, product_dtype: jnp.dtype | None, use_bias: bool = True) -> nn.Dense:
-    """Flax's layer for rows [N, C]; its factors are rounded to bfloat16 if that is the `product_dtype`."""
-    dot_general = bfloat16_products.dot_general if product_dtype == jnp.bfloat16 else None
-    return nn.Dense(features, use_bias=use_bias, dtype=dtype, dot_general=dot_general)
+class Dense(nn.Module):
+    """Flax's layer for rows [N, C]; its factors are rounded to bfloat16 if that is the `product_dtype`.
+
+    The columns may come in several parts. An accelerator multiplies each, because to join them is to copy them.
+    """
+
+    features: int
+    dtype: jnp.dtype = jnp.float32
+    product_dtype: jnp.dtype | None = None
+    use_bias: bool = True
+
+    @nn.compact
+    def __call__(self, *parts):
+        widths = [part.shape[-1] for part in parts]
+        kernel = self.param("kernel", nn.initializers.lecun_normal(), (sum(widths), self.features)).astype(self.dtype)
+        if target_device().platform == "cpu":
+            parts, widths = (jnp.concatenate(parts, axis=-1),), [sum(widths)]
+        multiply = bfloat16_products.multiply if self.product_dtype == jnp.bfloat16 else jnp.matmul
+        rows = jnp.split(kernel, np.cumsum(widths)[:-1])
+        products = [multiply(part.astype(self.dtype), of_part) for part, of_part in zip(parts, rows, strict=True)]
+        outputs = sum(products[1:], start=products[0])
+        if self.use_bias:
+            outputs += self.param("bias", nn.initializers.zeros, (self.features,)).astype(self.dtype)
+        return outputs
+
+
+class Embed(nn.Module):
+    """Flax's layer of that name, for indices [N], with the gradient of `look_up`."""
+
+    num_embeddings: int
+    features: int
+    dtype: jnp.dtype = jnp.float32
+
+    def setup(self):
+        rows = nn.initializers.variance_scaling(1.0, "fan_in", "normal", out_axis=0)
+        self.embedding = self.param("embedding", rows, (self.num_embeddings, self.features))
+
+    def __call__(self, index):
+        return look_up(self.embedding, jnp.asarray(index), self.dtype)
 
 
 class Abilities(NamedTuple):
@@ -109,8 +148,9 @@ class Residual(nn.Module):
         self.norms = [nn.LayerNorm(dtype=s.dtype) for _ in range(2 * s.num_blocks)]
         self.middles = [self.between() for _ in range(s.num_blocks)] if self.between else []
 
-    def __call__(self, inputs, bias: Array | float = 0.0):
-        x = self.first(inputs.astype(self.sizes.dtype)) + bias
+    def __call__(self, *inputs, bias: Array | float = 0.0):
+        """The trunk's output; `inputs` are one array, or of a dense first layer parts of its columns."""
+        x = self.first(*inputs) + bias
         for block in range(self.sizes.num_blocks):
             y = self._layer(2 * block, x)
             y = self.middles[block](y) if self.middles else y
@@ -197,29 +237,33 @@ class ActionPlanes(nn.Module):
         dtype = self.sizes.dtype
         kernel = self.param("kernel", nn.initializers.he_normal(), (3, 3, 1, self.sizes.width))
         location = jnp.asarray(self.board.action_location)[action]
-        # Cast afterwards, because the gradient of each weight is a sum over all N actions.
-        convolved = convolved_ones(kernel[:, :, 0], location, self.board.shape).astype(dtype)
+        convolved = convolved_ones(kernel, location, self.board.shape, dtype)
         if self.kinds is None:
             num_kinds, kind = self.sizes.num_actions, action
         else:
             num_kinds, kind = max(self.kinds) + 1, jnp.asarray(self.kinds)[action]
-        return convolved + nn.Embed(num_kinds, self.sizes.width, dtype=dtype)(kind)[:, None, None, :]
+        return convolved + Embed(num_kinds, self.sizes.width, dtype=dtype)(kind)[:, None, None, :]
 
 
 def convolved_ones(
-    kernel: Float[Array, "3 3 C"], location: Int[Array, " N"], shape: tuple[int, int]
+    kernel: Float[Array, "3 3 1 C"], location: Int[Array, " N"], shape: tuple[int, int], dtype: DTypeLike
 ) -> Float[Array, "N H W C"]:
     """`convolve` of boards [H, W] of zeros with a one at cell `location`, or without a one if that is -1.
 
-    The flipped kernel lies in one plane of zeros, and each result is a window of it, cut out by a gather. A
-    convolution, which multiplies almost only zeros, took 150 us for 64 boards of 9x9 and 64 channels, and 460 with its
-    gradient (here 4 and 45).
+    On an accelerator it is a row of the convolution's matrix. On a CPU the flipped kernel lies in one plane of zeros,
+    and each result is a window of it, cut out by a gather: a convolution, which multiplies almost only zeros, took 150
+    us for 64 boards of 9x9 and 64 channels, and 460 with its gradient (here 4 and 45). The gradient of each weight is a
+    sum over all N actions, so it is taken in the kernel's float32.
     """
     height, width = shape
-    plane = jnp.pad(jnp.flip(kernel, (0, 1)), ((height - 1, height), (width - 1, width - 1), (0, 0)))
+    if target_device().platform != "cpu":
+        rows = jnp.pad(as_matrix(kernel, shape), ((0, 1), (0, 0)))  # the last row is of an action without a cell
+        found = look_up(rows, jnp.where(location < 0, height * width, location), dtype)
+        return found.reshape(-1, height, width, kernel.shape[-1])
+    plane = jnp.pad(jnp.flip(kernel[:, :, 0], (0, 1)), ((height - 1, height), (width - 1, width - 1), (0, 0)))
     row = jnp.where(location < 0, -2, location // width)
 
     def window(row, column):
         return lax.dynamic_slice(plane, (height - row, width - column, 0), (height, width, kernel.shape[-1]))
 
-    return jax.vmap(window)(row, location % width)
+    return jax.vmap(window)(row, location % width).astype(dtype)

@@ -16,11 +16,12 @@ from muzero_jax.networks.layers import (
     ActionPlanes,
     Board,
     BoardConvolution,
+    Dense,
+    Embed,
     Heads,
     Projector,
     Residual,
     Sizes,
-    dense,
     min_max_scale,
 )
 from muzero_jax.types import NetworkOutput
@@ -57,11 +58,11 @@ class MuZeroNetwork(Network):
 
     def setup(self):
         s = self.sizes
-        layer = dense if self.board is None else BoardConvolution
+        layer = Dense if self.board is None else BoardConvolution
         trunk = partial(Transformer, s) if self.attends else partial(Residual, s, layer)
         self.representation, self.dynamics, self.prediction = trunk(), trunk(), trunk()
         if self.board is None:
-            self.action_encoder = nn.Embed(s.num_actions, s.width, dtype=s.dtype)
+            self.action_encoder = Embed(s.num_actions, s.width, dtype=s.dtype)
         else:
             self.action_encoder = ActionPlanes(s, self.board)
         self.reward_head = Heads(s, move_outputs(s), None if self.board is None else 4)
@@ -75,7 +76,7 @@ class MuZeroNetwork(Network):
         return self._predict(embedding, of_move)
 
     def recurrent_inference(self, embedding, action):
-        trunk = self.dynamics(embedding, self.action_encoder(action))
+        trunk = self.dynamics(embedding, bias=self.action_encoder(action))
         return self._predict(min_max_scale(trunk), self.reward_head(trunk))
 
     def reconstruct(self, embedding):

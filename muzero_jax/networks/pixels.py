@@ -11,7 +11,7 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from muzero_jax.networks.layers import BoardConvolution, Heads, Projector, Residual, Sizes, dense
+from muzero_jax.networks.layers import BoardConvolution, Dense, Embed, Heads, Projector, Residual, Sizes
 from muzero_jax.networks.network import MuZeroNetwork, move_outputs, position_outputs
 
 MOST_CELLS = 64
@@ -54,7 +54,7 @@ class Shrinking(nn.Module):
             width = s.width if step == len(sides) - 1 else 2 * s.width  # so that small objects are not lost at once
             cells = blocks(x, size)
             # As rows and without a bias, because on a CPU other gradients cost more than everything else here.
-            shrink = dense(width, dtype=s.dtype, product_dtype=s.product_dtype, use_bias=False)
+            shrink = Dense(width, dtype=s.dtype, product_dtype=s.product_dtype, use_bias=False)
             rows = shrink(cells.reshape(-1, cells.shape[-1]))
             x = s.activation(nn.LayerNorm(dtype=s.dtype)(rows)).reshape(*cells.shape[:-1], width)
         return x
@@ -67,7 +67,7 @@ class ActionBias(nn.Module):
 
     @nn.compact
     def __call__(self, action):
-        return nn.Embed(self.sizes.num_actions, self.sizes.width, dtype=self.sizes.dtype)(action)[:, None, None, :]
+        return Embed(self.sizes.num_actions, self.sizes.width, dtype=self.sizes.dtype)(action)[:, None, None, :]
 
 
 class Picture(nn.Module):

@@ -10,10 +10,12 @@ keeps the residuals of both under a gradient (13% more memory). `jax.default_dev
 import math
 from collections.abc import Callable
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array, lax
 from jax.typing import DTypeLike
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from muzero_jax.ops.devices import target_device
 from muzero_jax.ops.flop_marks import by_definition
@@ -37,7 +39,8 @@ def convolve(
     assert height % 2 == width % 2 == 1 and channels == inputs.shape[-1]
     if target_device().platform != "cpu":
         factor_dtype = product_dtype or inputs.dtype
-        return native(inputs.astype(factor_dtype), kernel.astype(factor_dtype)).astype(inputs.dtype)
+        by = whole_board if kernel.size > channels * features and _is_small(inputs) else native
+        return by(inputs.astype(factor_dtype), kernel.astype(factor_dtype)).astype(inputs.dtype)
     if product_dtype == jnp.bfloat16 and _is_wide(kernel.shape) and not (channels % 2 or features % 2):
         return row_windows(inputs, kernel)
     dtype = jnp.promote_types(inputs.dtype, jnp.float32)
@@ -62,6 +65,47 @@ def cpu_formulation(kernel_shape: tuple[int, ...]) -> Callable[[Array, Array], A
 
 def _is_wide(kernel_shape: tuple[int, ...]) -> bool:
     return kernel_shape[:2] == (3, 3) and min(kernel_shape[2:]) >= 32
+
+
+def _is_small(inputs: Float[Array, "N H W C"]) -> bool:
+    """Whether all cells of a board fit into one product: it has H W / 9 times a convolution's FLOPs."""
+    return math.prod(inputs.shape[1:]) <= 256
+
+
+def as_matrix(kernel: Float[Array, "kh kw C D"], shape: tuple[int, ...]) -> Float[Array, "HWC HWD"]:
+    """The matrix by which a flattened board [H, W, C] is multiplied to be convolved.
+
+    Each of its numbers is one of the kernel's or 0, so it is exact in any dtype, and so is its gradient but for sums.
+    """
+    height, width, channels, features = kernel.shape
+    taps = jnp.asarray(_taps((height, width), shape), kernel.dtype)
+    spread = jnp.einsum("hwab,hwcd->acbd", taps, kernel, precision="highest")
+    return spread.reshape(math.prod(shape) * channels, math.prod(shape) * features)
+
+
+def _taps(size: tuple[int, ...], shape: tuple[int, ...]) -> Bool[np.ndarray, "kh kw HW HW"]:
+    """Whether kernel[i, j] leads from one cell of the board to another."""
+    row, column = np.indices(shape).reshape(2, -1)
+    down, right = (cells[:, None] - cells for cells in (row, column))
+    steps = [np.arange(length) - length // 2 for length in size]
+    return (down == steps[0][:, None, None, None]) & (right == steps[1][:, None, None])
+
+
+def _whole_board_backward(residuals: tuple[Array, Array], cotangent: Array) -> tuple[Array, Array]:
+    inputs, kernel = residuals
+    matrix, pull_back = jax.vjp(lambda kernel: as_matrix(kernel, inputs.shape[1:3]), kernel.astype(jnp.float32))
+    flat, cotangent = (x.reshape(x.shape[0], -1) for x in (inputs, cotangent))
+    of_inputs = cotangent @ matrix.astype(cotangent.dtype).T
+    (of_kernel,) = pull_back(jnp.einsum("nx,ny->xy", flat, cotangent, preferred_element_type=jnp.float32))
+    return of_inputs.reshape(inputs.shape), of_kernel.astype(kernel.dtype)
+
+
+@by_definition(_whole_board_backward)
+def whole_board(inputs: Float[Array, "N H W C"], kernel: Float[Array, "kh kw C D"]) -> Float[Array, "N H W D"]:
+    """One matrix product of all cells of a board, for small boards on accelerators: without cuDNN, without patches."""
+    flat = inputs.reshape(inputs.shape[0], -1)
+    matrix = as_matrix(kernel, inputs.shape[1:3])
+    return (flat @ matrix).reshape(*inputs.shape[:3], -1)
 
 
 def native(inputs: Float[Array, "N H W C"], kernel: Float[Array, "kh kw C D"]) -> Float[Array, "N H W D"]:

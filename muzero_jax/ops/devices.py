@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ from jax.flatten_util import ravel_pytree
 from jax.sharding import AxisType, Mesh, Sharding
 
 AXIS = "data"
+METAL = "mps"
+"""The platform of Apple's GPUs by the plugin jax-mps."""
 MOST_GATHERED = 16
 SMALL_GPU = 20
 """GiB available to a run, below which a GPU is small: a T4 has 11, an L4 17, an A100 30 or 59, an H100 59."""
@@ -77,6 +80,8 @@ def _start_backend(kind: str) -> None:
         print(f"JAX could not start an accelerator, so the CPU is used: {reason}", file=sys.stderr)
         return
     found_kind = found if found in ("cpu", "tpu") else "gpu"  # plugins have other names
+    if kind in ("auto", "gpu") and found == "cpu" and has_unused_metal():
+        print("this Mac's GPU is not used; the extra `metal` may make JAX use it (docs/install.md)", file=sys.stderr)
     if kind not in ("auto", found_kind):
         print(f"JAX finds no {kind.upper()} on this machine; the {found.upper()} is used instead", file=sys.stderr)
 
@@ -103,6 +108,15 @@ def made_for(device: Any) -> Iterator[None]:
         yield
     finally:
         _absent.reset(before)
+
+
+def has_unused_metal() -> bool:
+    """Whether this is a Mac with a GPU for which JAX's plugin is not installed."""
+    try:
+        is_installed = find_spec("jax_plugins.mps") is not None
+    except ModuleNotFoundError:  # no plugin at all
+        is_installed = False
+    return (platform.system(), platform.machine()) == ("Darwin", "arm64") and not is_installed
 
 
 def has_amx() -> bool:
@@ -205,8 +219,11 @@ def kind() -> str:
 
 
 def has_little_memory() -> bool:
-    """Whether the accelerator reports less memory than `SMALL_GPU`."""
-    return 0 < memory_stats(target_device()).get("bytes_limit", 0) < SMALL_GPU * 2**30
+    """Whether the accelerator has less memory than `SMALL_GPU`: as it reports, or an Apple GPU shares with the host."""
+    limit = memory_stats(target_device()).get("bytes_limit", 0)
+    if not limit and target_device().platform == METAL:
+        limit = available_memory_bytes() or 0
+    return 0 < limit < SMALL_GPU * 2**30
 
 
 def available_memory_bytes(num_devices: int = 1) -> int | None:

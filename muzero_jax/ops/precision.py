@@ -12,7 +12,7 @@ import re
 from typing import NamedTuple
 
 from muzero_jax.ops import bfloat16_products
-from muzero_jax.ops.devices import has_amx, target_device
+from muzero_jax.ops.devices import METAL, has_amx, target_device
 
 BFLOAT16_CAPABILITY = 8.0
 """The lowest CUDA compute capability with bfloat16 units; a T4 has 7.5."""
@@ -34,7 +34,7 @@ def choose(platform: str, compute_capability: str | None, *, amx: bool = False) 
     """The precision that "auto" stands for on a device.
 
     Args:
-      platform: JAX's name of the platform: "cpu", "gpu", "tpu" or another.
+      platform: JAX's name of the platform: "cpu", "gpu", "tpu", "mps" (Apple's GPUs) or another.
       compute_capability: of a CUDA GPU, such as "7.5"; other devices have None or other text ("gfx90a").
       amx: whether a CPU has units for products of bfloat16 matrices that XLA uses.
     """
@@ -44,6 +44,8 @@ def choose(platform: str, compute_capability: str | None, *, amx: bool = False) 
         return Precision(bfloat16_products.COMPUTE_DTYPE, "AMX multiplies bfloat16; all else is faster in float32")
     if platform == "cpu":
         return Precision("float32", "half precision is no faster on a CPU without AMX or with jaxlib before 0.9")
+    if platform == METAL:
+        return Precision("float32", "half precision has not been tried on Apple's GPUs")
     if platform != "gpu" or not re.fullmatch(r"\d+\.\d+", str(compute_capability)):
         return Precision("float32", "this device is not known to have bfloat16 units")
     if float(str(compute_capability)) >= BFLOAT16_CAPABILITY:

@@ -82,8 +82,10 @@ def grow(
         with jax.named_scope("backup"):
             return _backup(tree, leaf)
 
-    room = num_simulations if most_simulations is None else most_simulations
-    return lax.fori_loop(0, num_simulations, simulate, _plant(root, nodes_each * room + 1))
+    if most_simulations is None:
+        assert isinstance(num_simulations, int)
+        most_simulations = num_simulations
+    return lax.fori_loop(0, num_simulations, simulate, _plant(root, nodes_each * most_simulations + 1))
 
 
 def row_of(tree: Tree, node: Array | None = None) -> Row:

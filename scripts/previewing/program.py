@@ -38,10 +38,11 @@ class Work(NamedTuple):
 
     kernels: float = 0.0
     size: float = 0.0  # bytes read and written
+    scatter_adds: float = 0.0  # kernels that add to places which may repeat: by atomics, in any order
 
     def times(self, turns: float) -> "Work":
         """The work of `turns` turns."""
-        return Work(turns * self.kernels, turns * self.size)
+        return Work(*(turns * number for number in self))
 
 
 Computations = dict[str, dict[str, Operation]]
@@ -108,7 +109,8 @@ def work(bodies: list[str], computations: Computations, unknown_turns: float) ->
                 turn = work(body + asked, computations, unknown_turns)
                 found.append(turn.times(unknown_turns if length is None else length))
             elif operation.kind not in FREE and not operation.kind.endswith("-done"):
-                found.append(Work(1, _traffic(operation, operations, computations)))
+                adds = _adds_by_scatter(operation, computations)
+                found.append(Work(1, _traffic(operation, operations, computations), adds))
     return Work(*map(sum, zip(*found, strict=True)))
 
 
@@ -120,6 +122,14 @@ def turns(operation: Operation, computations: Computations) -> int | None:
     root = next(operation for operation in condition.values() if operation.is_root)
     ends = [condition[name].attributes for name in root.operands if condition[name].kind == "constant"]
     return int(ends[0]) if root.kind == "compare" and "direction=LT" in root.attributes and ends else None
+
+
+def _adds_by_scatter(operation: Operation, computations: Computations) -> bool:
+    """Whether an operation adds numbers to places of an array that are not known to be different."""
+    fused = computations[operation.named("calls")[0]].values() if operation.kind == "fusion" else [operation]
+    scatters = [part for part in fused if part.kind == "scatter" and "unique_indices=true" not in part.attributes]
+    combined = [step.kind for part in scatters for step in computations[part.named("to_apply")[0]].values()]
+    return "add" in combined
 
 
 def _traffic(operation: Operation, operations: dict[str, Operation], computations: Computations) -> int:

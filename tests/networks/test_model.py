@@ -2,6 +2,7 @@
 
 import functools
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import jax
@@ -12,7 +13,7 @@ import pytest
 from muzero_jax import algorithm as algorithms
 from muzero_jax.networks import layers
 from muzero_jax.networks.value_transform import Support
-from muzero_jax.ops import convolution
+from muzero_jax.ops import convolution, devices
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Model
 from tests.reference.models import BOARD, make_network
@@ -222,22 +223,25 @@ def test_a_kernel_placed_on_a_cell_is_the_convolution_of_a_one_there(shape):
     def by_convolution(kernel):
         return convolution.native(jnp.asarray(ones), kernel[:, :, None])
 
-    def by_window(kernel):
-        return layers.convolved_ones(kernel, jnp.arange(-1, cells), shape)
+    def by_look_up(kernel):
+        return layers.convolved_ones(kernel[:, :, None], jnp.arange(-1, cells), shape, jnp.dtype("float32"))
 
     @partial(jax.jit, static_argnums=0)
     def with_gradient(call, kernel):
         found, pullback = jax.vjp(call, kernel)
         return found, *pullback(jnp.asarray(weights))
 
-    (wanted, wanted_gradient), (found, gradient) = (with_gradient(by, kernel) for by in (by_convolution, by_window))
-    np.testing.assert_allclose(found, wanted, atol=1e-6)
-    np.testing.assert_allclose(gradient, wanted_gradient, atol=1e-4)
+    wanted, wanted_gradient = with_gradient(by_convolution, kernel)
+    for device in (None, SimpleNamespace(platform="gpu")):
+        with devices.made_for(device):
+            found, gradient = with_gradient(partial(by_look_up), kernel)  # a function of its own, traced again
+        np.testing.assert_allclose(found, wanted, atol=1e-6)
+        np.testing.assert_allclose(gradient, wanted_gradient, atol=1e-4)
 
 
 def test_in_half_precision_a_kernel_gets_the_gradient_of_all_actions():
     """One of 1,024 actions at the same cell: bfloat16 itself would stop counting at 256."""
-    planes = layers.ActionPlanes(SIZES._replace(dtype=jnp.bfloat16), CELLS_AND_PASS)
+    planes = layers.ActionPlanes(SIZES._replace(dtype=jnp.dtype("bfloat16")), CELLS_AND_PASS)
     actions = jnp.zeros(1024, jnp.int32)
     params = jax.jit(planes.init)(key(0), actions)
     gradient = jax.jit(jax.grad(lambda p: planes.apply(p, actions).astype(jnp.float32).sum()))(params)

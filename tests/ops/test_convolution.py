@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from jax import lax
 
-from muzero_jax.ops import bfloat16_products
-from muzero_jax.ops.convolution import convolve, im2col, native
+from muzero_jax.ops import bfloat16_products, devices
+from muzero_jax.ops.convolution import convolve, im2col, native, whole_board
 from muzero_jax.ops.devices import has_amx
 from muzero_jax.ops.row_windows import row_windows
 from muzero_jax.ops.winograd import tile_side, winograd
@@ -43,7 +43,7 @@ def assert_close(one, other, tolerance=1e-4):
 
 
 @pytest.mark.parametrize("board", [(2, 3), (6, 7)])
-@pytest.mark.parametrize("formulation", [native, im2col])
+@pytest.mark.parametrize("formulation", [native, im2col, whole_board])
 def test_every_formulation_equals_the_definition(formulation, board):
     """Winograd's is tested below, with every tile."""
     inputs, kernel = arrays((2, *board, 3), (3, 3, 3, 4))
@@ -60,6 +60,17 @@ def test_outputs_and_gradients_of_every_odd_kernel_equal_those_of_the_native_con
     ours, theirs = (jax.jit(partial(with_cotangents, by, cotangent))(inputs, kernel) for by in (convolve, native))
     for one, other in zip(ours, theirs, strict=True):
         assert_close(one, other)
+
+
+@pytest.mark.parametrize(("board", "size"), [((2, 3), (3, 3)), ((5, 5), (3, 3)), ((3, 4), (1, 5))])
+def test_a_small_board_on_an_accelerator_is_one_product_equal_to_the_convolution(board, size):
+    inputs, kernel, cotangent = arrays((4, *board, 4), (*size, 4, 3), (4, *board, 3))
+    with devices.made_for(SimpleNamespace(platform="gpu")):
+        program = jax.jit(partial(with_cotangents, convolve, cotangent)).lower(inputs, kernel)
+    assert "stablehlo.convolution" not in program.as_text()
+    theirs = jax.jit(partial(with_cotangents, native, cotangent))(inputs, kernel)
+    for one, other in zip(program.compile()(inputs, kernel), theirs, strict=True):
+        assert_close(one, other, tolerance=1e-6)
 
 
 def test_vmap_over_kernels_convolves_each_with_its_own():

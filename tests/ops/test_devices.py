@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import jax
 import pytest
 
-from muzero_jax.ops import devices
+from muzero_jax import presets
+from muzero_jax.ops import devices, precision
 
 
 def test_a_containers_cpu_and_memory_limits_are_read_if_it_has_any(tmp_path):
@@ -72,13 +73,41 @@ def test_an_accelerator_that_does_not_start_prints_one_line_and_the_cpu_is_used(
 
 
 @pytest.mark.parametrize(
-    ("told", "available", "kind"), [({"bytes_limit": 16 * 2**30}, 16 * 2**30, "small GPU"), (None, 1000, "large GPU")]
+    ("name", "told", "available", "kind"),
+    [
+        ("gpu", {"bytes_limit": 16 * 2**30}, 16 * 2**30, "small GPU"),
+        ("rocm", None, 10 * 2**30, "large GPU"),
+        (devices.METAL, None, 10 * 2**30, "small GPU"),
+    ],
 )
-def test_a_device_without_memory_statistics_is_given_the_hosts_memory(monkeypatch, told, available, kind):
-    monkeypatch.setattr(jax, "devices", lambda: [SimpleNamespace(platform="METAL", memory_stats=lambda: told)])
-    monkeypatch.setattr(devices, "_mem_available", lambda: 1000)
+def test_a_device_without_memory_statistics_is_given_the_hosts_memory(monkeypatch, name, told, available, kind):
+    """An Apple GPU shares it, so its kind follows from it."""
+    monkeypatch.setattr(jax, "devices", lambda: [SimpleNamespace(platform=name, memory_stats=lambda: told)])
+    monkeypatch.setattr(devices, "_mem_available", lambda: 10 * 2**30)
     monkeypatch.setattr(devices, "_cgroup_memory_free", lambda root: None)
     assert (devices.available_memory_bytes(), devices.kind()) == (available, kind)
+
+
+def test_an_apple_gpu_is_an_accelerator_in_float32_that_searches_in_passes(monkeypatch):
+    """A run of its preset; the plugin itself runs on a Mac only."""
+    gpu = SimpleNamespace(platform=devices.METAL, memory_stats=lambda: None, client=None, device_kind="Apple M4")
+    monkeypatch.setattr(jax, "devices", lambda: [gpu])
+    monkeypatch.setattr(devices, "_mem_available", lambda: 16 * 2**30)
+    config = presets.preset("hex", 5)
+    assert (config.search.engine, config.self_play.num_envs) == ("passes", 2048)
+    assert precision.resolve("auto").compute_dtype == "float32"
+    assert devices.describe_device(1) == "Apple M4 (mps)"
+
+
+@pytest.mark.parametrize(
+    ("machine", "plugin", "is_said"), [("arm64", None, True), ("arm64", "", False), ("x86_64", None, False)]
+)
+def test_a_mac_without_the_plugin_is_told_of_it(monkeypatch, capsys, machine, plugin, is_said):
+    monkeypatch.setattr(devices.platform, "system", lambda: "Darwin")
+    monkeypatch.setattr(devices.platform, "machine", lambda: machine)
+    monkeypatch.setattr(devices, "find_spec", lambda name: plugin)
+    devices._start_backend("auto")
+    assert ("metal" in capsys.readouterr().err) == is_said
 
 
 def test_devices_already_in_use_are_kept_and_more_are_refused():

@@ -1,15 +1,20 @@
 """`scripts/preview.py`: the limit by hand, and that programs compile for accelerators."""
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
 from importlib.util import find_spec
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 from muzero_jax import algorithm as algorithms
+from muzero_jax import presets
 from muzero_jax.ops import devices
+from muzero_jax.run import cuda_graphs
 from muzero_jax.run.program import abstract_progress, make_chunk, make_init
 from scripts import preview
 from scripts.benchmarks.report import ROOT
@@ -42,6 +47,31 @@ def test_programs_of_every_kind_lower_for_gpus_and_tpus(kind, engine):
         traced = make_chunk(algorithm, mesh).trace(make_init(algorithm, 0, mesh).eval_shape(), abstract_progress(1))
         for platform in ("cuda", "tpu"):
             assert "stablehlo.while" in traced.lower(lowering_platforms=(platform,)).as_text()
+
+
+@pytest.mark.parametrize(("env", "board_size"), [("tic_tac_toe", None), ("hex", 5), ("connect_four", None)])
+def test_a_small_boards_program_can_be_one_graph_on_a_gpu_and_adds_nothing_by_atomics(env, board_size):
+    """As `train.py` builds it there, but for the number of games: a convolution would exclude it from one graph."""
+    with devices.made_for(TARGETS["h100"]):
+        config = presets.preset(env, board_size, "large GPU")
+        play, optimiser = replace(config.self_play, num_envs=8), replace(config.optimiser, batch_size=8)
+        algorithm, mesh = algorithms.make(replace(config, self_play=play, optimiser=optimiser)), devices.make_mesh(1)
+        traced = make_chunk(algorithm, mesh).trace(make_init(algorithm, 0, mesh).eval_shape(), abstract_progress(2))
+        lowered = traced.lower(lowering_platforms=("cuda",))
+    assert not cuda_graphs.has_convolutions(lowered)
+    assert adding_scatters(lowered.as_text()) == []
+
+
+def test_the_scatter_of_a_usual_look_ups_gradient_is_seen():
+    table, index = jnp.ones((3, 2)), jnp.zeros(4, jnp.int32)
+    usual = jax.jit(jax.grad(lambda table: table[index].sum())).lower(table)
+    assert len(adding_scatters(usual.as_text())) == 1
+
+
+def adding_scatters(text):
+    """The scatters of a lowered program that add numbers to places which may be the same."""
+    scatters = re.findall(r'"stablehlo\.scatter"\([^\n]*\n(?:.*\n)*?\s*\}\) : [^\n]*', text)
+    return [each for each in scatters if "stablehlo.add" in each and "unique_indices = true" not in each]
 
 
 SMALL = (

@@ -99,7 +99,8 @@ def _matches(agent: Agent, mesh: Mesh, games: int, seed: int, say: Say) -> Itera
         if "mean_points" in result:
             yield Finding(name, "points a game", *points_of(result), result["games"], is_share=False)
         else:
-            yield Finding(name, "score", result["score"], *result["ci95"], result["games"])
+            low, high = result["ci95"]
+            yield Finding(name, "score", result["score"], low, high, result["games"])
 
 
 def _returns(agent: Agent, mesh: Mesh, games: int, seed: int, say: Say) -> Finding:
