@@ -123,7 +123,7 @@ def compile_for(
     jaxlib = tuple(map(int, version("jaxlib").split(".")[:3]))
     one_graph = one_graph and not cuda_graphs.has_convolutions(lowered)
     options = cuda_graphs.options(target, 1000 * major + 10 * minor, jaxlib) if one_graph else {}
-    compiled = lowered.compile(options | {"xla_dump_to": str(folder)})
+    compiled = lowered.compile(options | cuda_graphs.PRODUCTS | {"xla_dump_to": str(folder)})
     root, turns = graphs.read(folder)
     outside = [thunk.kind.removeprefix("k") for thunk in graphs.left_outside(root)]
     return compiled, graphs.count(root, turns, depth)._asdict() | {"outside": outside, "options": options}

@@ -21,6 +21,7 @@ from muzero_jax.networks.layers import (
     Projector,
     Residual,
     Sizes,
+    Stem,
 )
 from muzero_jax.networks.network import Network, join_heads, move_outputs, position_outputs
 
@@ -92,7 +93,7 @@ class ObservationNetwork(ImaginingNetwork):
         s = self.sizes
         self.dynamics = Residual(s, Dense)
         self.prediction = Residual(s._replace(num_blocks=2 * s.num_blocks), Dense)  # h and f in one
-        self.stem = BoardConvolution(STEM_CHANNELS, dtype=s.dtype)
+        self.stem = Stem(STEM_CHANNELS, s.activation, dtype=s.dtype)
         self.action_encoder = Embed(s.num_actions, s.width, dtype=s.dtype)
         self.decoder = nn.Dense(math.prod(s.observation_shape), dtype=s.dtype)
         self.reward_head = Heads(s, move_outputs(s), None)
@@ -105,8 +106,8 @@ class ObservationNetwork(ImaginingNetwork):
         return logits, self.reward_head(trunk)
 
     def judge(self, bits):
-        patterns = self.sizes.activation(self.stem(bits))
-        heads = self.prediction_heads(self.prediction(_flat(bits), _flat(patterns)))
+        num_columns = math.prod(bits.shape[1:3]) * (bits.shape[3] + STEM_CHANNELS)
+        heads = self.prediction_heads(self.prediction(self.stem(bits), num_columns))
         num_position = len(position_outputs(self.sizes))
         return heads[:num_position], heads[num_position:]
 

@@ -5,6 +5,7 @@ unrolled one; only `Projector`, which search never calls, looks at the batch. Pa
 arithmetic is in `Sizes.dtype`. Head kernels start at zero, so the first searches see a uniform prior and value 0.
 """
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
@@ -12,13 +13,12 @@ from typing import NamedTuple
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
 from muzero_jax.ops import bfloat16_products
-from muzero_jax.ops.convolution import as_matrix, convolve
+from muzero_jax.ops.convolution import as_matrix, beside_convolved, convolve, is_small
 from muzero_jax.ops.devices import target_device
 from muzero_jax.ops.look_ups import look_up
 
@@ -54,10 +54,7 @@ class BoardConvolution(nn.Module):
 
 
 class Dense(nn.Module):
-    """Flax's layer for rows [N, C]; its factors are rounded to bfloat16 if that is the `product_dtype`.
-
-    The columns may come in several parts. An accelerator multiplies each, because to join them is to copy them.
-    """
+    """Flax's layer for rows [N, C]; its factors are rounded to bfloat16 if that is the `product_dtype`."""
 
     features: int
     dtype: jnp.dtype = jnp.float32
@@ -65,18 +62,44 @@ class Dense(nn.Module):
     use_bias: bool = True
 
     @nn.compact
-    def __call__(self, *parts):
-        widths = [part.shape[-1] for part in parts]
-        kernel = self.param("kernel", nn.initializers.lecun_normal(), (sum(widths), self.features)).astype(self.dtype)
-        if target_device().platform == "cpu":
-            parts, widths = (jnp.concatenate(parts, axis=-1),), [sum(widths)]
+    def __call__(self, inputs, num_columns: int | None = None):
+        """The outputs; `inputs` may have more columns than `num_columns`, and then those are without weights."""
+        columns = inputs.shape[-1]
+        shape = num_columns or columns, self.features
+        kernel = self.param("kernel", nn.initializers.lecun_normal(), shape).astype(self.dtype)
+        kernel = jnp.pad(kernel, ((0, columns - len(kernel)), (0, 0)))
         multiply = bfloat16_products.multiply if self.product_dtype == jnp.bfloat16 else jnp.matmul
-        rows = jnp.split(kernel, np.cumsum(widths)[:-1])
-        products = [multiply(part.astype(self.dtype), of_part) for part, of_part in zip(parts, rows, strict=True)]
-        outputs = sum(products[1:], start=products[0])
+        outputs = multiply(inputs.astype(self.dtype), kernel)
         if self.use_bias:
             outputs += self.param("bias", nn.initializers.zeros, (self.features,)).astype(self.dtype)
         return outputs
+
+
+class Stem(nn.Module):
+    """A board's bits and, beside them, the patterns of a 3x3 convolution: [N, H, W, C] -> [N, H W (C + features)].
+
+    On an accelerator one product makes both, and no copy joins them; columns of zeros follow, so that their number is a
+    multiple of 8, as tensor cores need.
+    """
+
+    features: int
+    activation: Activation
+    dtype: jnp.dtype = jnp.float32
+
+    @nn.compact
+    def __call__(self, bits):
+        channels, num_bits = bits.shape[-1], math.prod(bits.shape[1:])
+        kernel = self.param("kernel", nn.initializers.he_normal(), (3, 3, channels, self.features)).astype(self.dtype)
+        bias = self.param("bias", nn.initializers.zeros, (self.features,)).astype(self.dtype)
+        if target_device().platform == "cpu" or not is_small(bits):
+            patterns = self.activation(convolve(bits.astype(self.dtype), kernel) + bias)
+            return jnp.concatenate([bits.reshape(len(bits), -1), patterns.reshape(len(bits), -1)], axis=-1)
+        seen = beside_convolved(bits.astype(self.dtype), kernel)
+        shift = jnp.tile(bias, num_bits // channels)
+        seen += jnp.pad(shift, (num_bits, seen.shape[-1] - num_bits - len(shift)))
+        if self.activation is nn.relu:  # which leaves bits as they are
+            return nn.relu(seen)
+        return jnp.where(jnp.arange(seen.shape[-1]) < num_bits, seen, self.activation(seen))
 
 
 class Embed(nn.Module):
@@ -149,7 +172,7 @@ class Residual(nn.Module):
         self.middles = [self.between() for _ in range(s.num_blocks)] if self.between else []
 
     def __call__(self, *inputs, bias: Array | float = 0.0):
-        """The trunk's output; `inputs` are one array, or of a dense first layer parts of its columns."""
+        """The trunk's output; `inputs` are those of its first layer."""
         x = self.first(*inputs) + bias
         for block in range(self.sizes.num_blocks):
             y = self._layer(2 * block, x)

@@ -18,7 +18,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Bool, Float
 
 from muzero_jax.ops.devices import target_device
-from muzero_jax.ops.flop_marks import by_definition
+from muzero_jax.ops.flop_marks import by_definition, counted, uncounted
 from muzero_jax.ops.row_windows import row_windows
 from muzero_jax.ops.winograd import winograd
 
@@ -39,7 +39,7 @@ def convolve(
     assert height % 2 == width % 2 == 1 and channels == inputs.shape[-1]
     if target_device().platform != "cpu":
         factor_dtype = product_dtype or inputs.dtype
-        by = whole_board if kernel.size > channels * features and _is_small(inputs) else native
+        by = whole_board if kernel.size > channels * features and is_small(inputs) else native
         return by(inputs.astype(factor_dtype), kernel.astype(factor_dtype)).astype(inputs.dtype)
     if product_dtype == jnp.bfloat16 and _is_wide(kernel.shape) and not (channels % 2 or features % 2):
         return row_windows(inputs, kernel)
@@ -67,7 +67,7 @@ def _is_wide(kernel_shape: tuple[int, ...]) -> bool:
     return kernel_shape[:2] == (3, 3) and min(kernel_shape[2:]) >= 32
 
 
-def _is_small(inputs: Float[Array, "N H W C"]) -> bool:
+def is_small(inputs: Float[Array, "N H W C"]) -> bool:
     """Whether all cells of a board fit into one product: it has H W / 9 times a convolution's FLOPs."""
     return math.prod(inputs.shape[1:]) <= 256
 
@@ -106,6 +106,37 @@ def whole_board(inputs: Float[Array, "N H W C"], kernel: Float[Array, "kh kw C D
     flat = inputs.reshape(inputs.shape[0], -1)
     matrix = as_matrix(kernel, inputs.shape[1:3])
     return (flat @ matrix).reshape(*inputs.shape[:3], -1)
+
+
+def _beside_matrix(kernel: Array, shape: tuple[int, ...]) -> Array:
+    matrix = as_matrix(kernel, shape)
+    joined = jnp.concatenate([jnp.eye(len(matrix), dtype=matrix.dtype), matrix], axis=1)
+    return jnp.pad(joined, ((0, 0), (0, -joined.shape[1] % 8)))
+
+
+@jax.custom_vjp
+def beside_convolved(inputs: Float[Array, "N H W C"], kernel: Float[Array, "kh kw C D"]) -> Float[Array, "N columns"]:
+    """The inputs and the convolved inputs side by side, flattened, then zeros up to a multiple of 8 columns.
+
+    One product with the identity beside the convolution's matrix, for small boards. FLOPs are those of the convolution.
+    """
+    flat = counted(inputs.reshape(inputs.shape[0], -1), kernel.size // kernel.shape[2])
+    with uncounted():
+        return flat @ _beside_matrix(kernel, inputs.shape[1:3])
+
+
+def _beside_backward(residuals: tuple[Array, Array], cotangent: Array) -> tuple[Array, Array]:
+    inputs, kernel = residuals
+    shape, cells = inputs.shape[1:3], math.prod(inputs.shape[:3])
+    with uncounted():
+        matrix, pull_back = jax.vjp(lambda kernel: _beside_matrix(kernel, shape), kernel.astype(jnp.float32))
+        flat = inputs.reshape(inputs.shape[0], -1)
+        of_inputs = (cotangent @ matrix.astype(cotangent.dtype).T).reshape(inputs.shape)
+        (of_kernel,) = pull_back(jnp.einsum("nx,ny->xy", flat, cotangent, preferred_element_type=jnp.float32))
+    return of_inputs, counted(of_kernel, cells).astype(kernel.dtype)
+
+
+beside_convolved.defvjp(lambda *operands: (beside_convolved(*operands), operands), _beside_backward)
 
 
 def native(inputs: Float[Array, "N H W C"], kernel: Float[Array, "kh kw C D"]) -> Float[Array, "N H W D"]:

@@ -43,13 +43,13 @@ def by_definition(
         def convolve(inputs: Array, kernel: Array) -> Array:
             with uncounted():
                 outputs = forward(inputs, kernel)
-            return _counted(outputs, math.prod(kernel.shape[:3]))
+            return counted(outputs, math.prod(kernel.shape[:3]))
 
         def pull_back(residuals: tuple[Array, Array], cotangent: Array) -> tuple[Array, Array]:
             (height, width, _, features), cells = residuals[1].shape, math.prod(cotangent.shape[:3])
             with uncounted():
                 of_inputs, of_kernel = backward(residuals, cotangent)
-            return _counted(of_inputs, height * width * features), _counted(of_kernel, cells)
+            return counted(of_inputs, height * width * features), counted(of_kernel, cells)
 
         convolve.defvjp(lambda inputs, kernel: (convolve(inputs, kernel), (inputs, kernel)), pull_back)
         return convolve
@@ -57,6 +57,6 @@ def by_definition(
     return decorate
 
 
-def _counted(results: Array, terms: int) -> Array:
+def counted(results: Array, terms: int) -> Array:
     """The results, marked by an equation which states that each is a sum of `terms` products."""
     return checkpoint_name(results, f"{EACH}{2 * terms}")

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from muzero_jax import algorithm as algorithms
+from muzero_jax.apps.check.model import disturbed
 from muzero_jax.networks import layers
+from muzero_jax.networks import model as networks
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.ops import convolution, devices
 from muzero_jax.storage.config import Config
@@ -246,6 +248,36 @@ def test_in_half_precision_a_kernel_gets_the_gradient_of_all_actions():
     params = jax.jit(planes.init)(key(0), actions)
     gradient = jax.jit(jax.grad(lambda p: planes.apply(p, actions).astype(jnp.float32).sum()))(params)
     np.testing.assert_array_equal(gradient["params"]["kernel"][1, 1, 0], 1024)
+
+
+@pytest.mark.parametrize("activation", ["relu", "silu"])
+def test_an_accelerators_products_are_a_cpus_look_ups_and_convolutions(activation):
+    """Outputs and gradients of the network of small boards, whose weights fit both."""
+    generator = np.random.default_rng(0)
+    observation = jnp.asarray(generator.random((N, *BOARD.observation_shape)) < 0.5)
+    action = jnp.arange(N, dtype=jnp.int32)
+
+    def outputs_and_gradient(device):
+        with devices.made_for(device):
+            model = networks.make_model(
+                BOARD, Support(-1.0, 1.0, S), kind="observation", width=WIDTH, num_blocks=1, activation=activation,
+                compute_dtype="float32",
+            )  # fmt: skip
+
+            def loss(params):
+                root = model.initial_inference(params, observation)
+                child = model.recurrent_inference(params, root.embedding, action)
+                outputs = [leaf for each in (root, child) for leaf in jax.tree.leaves(each)]
+                return sum(
+                    (jnp.sin(leaf) * jnp.arange(leaf.size).reshape(leaf.shape)).sum() for leaf in outputs
+                ), outputs
+
+            params = disturbed(jax.jit(model.init)(key(0)))
+            return jax.jit(jax.grad(loss, has_aux=True))(params)
+
+    ours, theirs = map(outputs_and_gradient, (None, SimpleNamespace(platform="gpu", compute_capability="9.0")))
+    for one, other in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-5 * (1 + np.abs(one).max()))
 
 
 # --- min-max scaling --------------------------------------------------------------------------------------------------

@@ -90,7 +90,8 @@ def test_one_cuda_graph_is_requested_unless_a_flag_says_no_or_cudnn_is_called(mo
     for program, wanted in ((product, True), (product, False), (convolution, True)):
         text = program.lower(jnp.ones((3, 3))).as_text()
         lowered = SimpleNamespace(
-            compile=lambda options=None: asked.append(bool(options)), as_text=lambda text=text: text
+            compile=lambda options: asked.append("xla_gpu_enable_command_buffer" in options),
+            as_text=lambda text=text: text,
         )
         cuda_graphs.compile_with(lowered, GPU, print, wanted=wanted)
     assert asked == [True, False, False]
