@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Format, lint, types and the tree's own rules; runs them all and fails if any does. CI runs it too.
+# Format, lint, types and the tree's own rules; runs them all and fails if any does. CI runs it too. With --previews it
+# also compiles small boards for an absent H100, in the environment of the extra `preview` (three minutes).
 # Uses the active virtual environment, else .venv, else what is on PATH.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit
@@ -25,4 +26,5 @@ check "format" ruff format --quiet --check .
 check "lint" ruff check --quiet .
 check "types" pyright --pythonpath "$(command -v python3)"
 check "no registry's name" no_registry_host
+if [ "${1:-}" = --previews ]; then check "one graph on an H100" python3 scripts/previews.py --check; fi
 exit "$failed"

@@ -49,7 +49,7 @@ class Session:
     overwrite: Annotated[bool, Single] = False
     """delete an existing run_dir first"""
     device: Annotated[Device, Chosen] = "auto"
-    """kind of device to run on; auto: the best that JAX finds"""
+    """kind of device to run on; auto: the best that JAX finds; gpu: also an Apple GPU, with the extra metal"""
     devices: Annotated[DeviceCount | None, Chosen] = None
     """number of devices to use; default: every CPU core, or every accelerator"""
     distributed: Annotated[bool, Fact(single=True, early=True)] = False

@@ -1,10 +1,12 @@
 """Suite `gpu`: the first measurements to make on an accelerator, the most important first.
 
 Each part is a separate process, because a process keeps an accelerator's memory, and is stopped when its minutes are
-over. The JSON is written after every part, so that a lost machine loses one part.
+over. The JSON is written after every part, and a training saves its weights every minute or at its end, so that a lost
+machine loses one part.
 """
 
 import json
+import os
 import shlex
 import signal
 import statistics
@@ -12,7 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from muzero_jax.own.files import write_whole
 from muzero_jax.run import metrics
@@ -21,25 +23,44 @@ from scripts.benchmarks.report import ROOT, Record
 
 MINUTES = 14
 """The default for all parts together. An H100 needed a minute to compile a program of Hex."""
+CONV_FUSION = "--xla_gpu_experimental_enable_conv_fusion=true"
+"""Turns convolutions into fusions of cuDNN, which a CUDA graph may contain."""
 ENDING = 20.0
 """Seconds that a process has to end after Ctrl-C."""
 
 
-def parts(minutes: float, *, quick: bool) -> dict[str, tuple[float, str]]:
-    """By name: the part's minutes and its command, in which {out} is the file or folder of its results.
+class Part(NamedTuple):
+    """A command with its time."""
 
-    `quick` is for a CPU, with a 16th of the games and a smaller board.
+    minutes: float
+    command: str  # in which {out} is the file or folder of its results
+    xla_flags: str = ""
+
+
+def parts(minutes: float, *, quick: bool) -> dict[str, Part]:
+    """By name, of `minutes` in all; `quick` is for a CPU, with small boards.
+
+    First where the time of Hex 5x5 goes and what one graph gains, then whether convolutions can be fused (and be in a
+    graph), then an agent of Hex 11x11 whose weights are saved every minute, then the suites.
     """
-    one, board_size, fewer = minutes / MINUTES, 5 if quick else 9, " --quick" if quick else ""
-    training = f"experiments/train.py --env hex --board-size {board_size} --evaluation.final-games 64 --profile"
-    suite = "scripts/benchmark.py --out {out}.json --suite"
+    one, fewer = minutes / MINUTES, " --quick" if quick else ""
+    small, large, largest = (3, 3, 3) if quick else (5, 9, 11)
+
+    def training(board_size: int, minutes_: float, flags: str = "") -> str:
+        evaluation = "--evaluation.interval-minutes 0 --evaluation.final-games 64 --evaluation.mcts-simulations 100"
+        run = f"experiments/train.py --env hex --board-size {board_size} --minutes {minutes_ * one:.3f} {evaluation}"
+        return f"{run} --run-dir {{out}} {flags}"
+
+    begins = "" if quick else "--init-from agent:hex"
     return {
-        "chunk": (4.5 * one, f"{suite} chunk{fewer}"),
-        "search": (1.5 * one, f"{suite} search --quick"),
-        "training": (4 * one, f"{training} --run-dir {{out}} --minutes {1.5 * one:.3f}"),
-        "self-play": (one, f"{suite} self-play --quick"),
-        "learner": (one, f"{suite} learner --quick"),
-        "hardware": (2 * one, "scripts/hardware_report.py --quick --out {out}"),
+        "profile": Part(2 * one, training(small, 0.6, "--profile")),
+        "one graph": Part(1.5 * one, training(small, 0.6)),
+        "xla's graphs": Part(1.5 * one, training(small, 0.6, "--no-cuda-graphs")),
+        "convolutions": Part(1.5 * one, training(large, 0.5)),
+        "convolutions fused": Part(1.5 * one, training(large, 0.5), CONV_FUSION),
+        "agent": Part(4 * one, training(largest, 2.5, f"{begins} --checkpoint-minutes 1")),
+        "chunk": Part(1.5 * one, f"scripts/benchmark.py --out {{out}}.json --suite chunk{fewer}"),
+        "search": Part(0.5 * one, "scripts/benchmark.py --out {out}.json --suite search --quick"),
     }
 
 
@@ -51,22 +72,23 @@ def measure(out: Path, minutes: float, *, quick: bool, say: Callable[[str], None
     folder.mkdir(parents=True)
     # `results` is empty, because each part of a suite has its own report.
     record: Record = {"quick": quick, "results": [], "parts": []}
-    for name, (share, command) in parts(minutes, quick=quick).items():
-        seconds, path = 60 * share, folder / name
+    for name, part in parts(minutes, quick=quick).items():
+        seconds, path = 60 * part.minutes, folder / name.replace(" ", "-").replace("'", "")
         say(f"{name}: up to {seconds:.0f} s")
-        words = [sys.executable, *shlex.split(command.format(out=path))]
-        record["parts"].append(
-            {"name": name, "outcome": attempt(words, path.with_suffix(".txt"), seconds), **read(path)}
-        )
+        words = [sys.executable, *shlex.split(part.command.format(out=path))]
+        outcome = attempt(words, path.with_suffix(".txt"), seconds, part.xla_flags)
+        record["parts"].append({"name": name, "outcome": outcome, **read(path)})
         say(f"  {record['parts'][-1]['outcome']}; see {path}.txt")
         write_whole(out, json.dumps(record, indent=2) + "\n")
     return record
 
 
-def attempt(command: list[str], log: Path, seconds: float) -> str:
-    """Runs a command for at most `seconds`; returns how it ended."""
+def attempt(command: list[str], log: Path, seconds: float, xla_flags: str = "") -> str:
+    """Runs a command for at most `seconds`, with flags of XLA in addition to the user's; returns how it ended."""
+    flags = f"{os.environ.get('XLA_FLAGS', '')} {xla_flags}".strip()
     with log.open("w", encoding="utf-8") as file:
-        process = subprocess.Popen(command, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT)
+        environment = os.environ | ({"XLA_FLAGS": flags} if flags else {})
+        process = subprocess.Popen(command, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT, env=environment)
     try:
         status = process.wait(seconds)
         return f"failed with status {status}" if status else "ended"
