@@ -18,7 +18,7 @@ from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
 from muzero_jax.ops import bfloat16_products
-from muzero_jax.ops.convolution import as_matrix, beside_convolved, convolve, is_small
+from muzero_jax.ops.convolution import as_matrix, beside_convolved, convolve
 from muzero_jax.ops.devices import target_device
 from muzero_jax.ops.look_ups import look_up
 
@@ -75,6 +75,10 @@ class Dense(nn.Module):
         return outputs
 
 
+LARGEST_STEM = 256
+"""The most bits of a board that a stem convolves by one product."""
+
+
 class Stem(nn.Module):
     """A board's bits and, beside them, the patterns of a 3x3 convolution: [N, H, W, C] -> [N, H W (C + features)].
 
@@ -91,7 +95,7 @@ class Stem(nn.Module):
         channels, num_bits = bits.shape[-1], math.prod(bits.shape[1:])
         kernel = self.param("kernel", nn.initializers.he_normal(), (3, 3, channels, self.features)).astype(self.dtype)
         bias = self.param("bias", nn.initializers.zeros, (self.features,)).astype(self.dtype)
-        if target_device().platform == "cpu" or not is_small(bits):
+        if target_device().platform == "cpu" or num_bits > LARGEST_STEM:
             patterns = self.activation(convolve(bits.astype(self.dtype), kernel) + bias)
             return jnp.concatenate([bits.reshape(len(bits), -1), patterns.reshape(len(bits), -1)], axis=-1)
         seen = beside_convolved(bits.astype(self.dtype), kernel)

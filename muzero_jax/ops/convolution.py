@@ -39,8 +39,7 @@ def convolve(
     assert height % 2 == width % 2 == 1 and channels == inputs.shape[-1]
     if target_device().platform != "cpu":
         factor_dtype = product_dtype or inputs.dtype
-        by = whole_board if kernel.size > channels * features and is_small(inputs) else native
-        return by(inputs.astype(factor_dtype), kernel.astype(factor_dtype)).astype(inputs.dtype)
+        return native(inputs.astype(factor_dtype), kernel.astype(factor_dtype)).astype(inputs.dtype)
     if product_dtype == jnp.bfloat16 and _is_wide(kernel.shape) and not (channels % 2 or features % 2):
         return row_windows(inputs, kernel)
     dtype = jnp.promote_types(inputs.dtype, jnp.float32)
@@ -67,11 +66,6 @@ def _is_wide(kernel_shape: tuple[int, ...]) -> bool:
     return kernel_shape[:2] == (3, 3) and min(kernel_shape[2:]) >= 32
 
 
-def is_small(inputs: Float[Array, "N H W C"]) -> bool:
-    """Whether all cells of a board fit into one product: it has H W / 9 times a convolution's FLOPs."""
-    return math.prod(inputs.shape[1:]) <= 256
-
-
 def as_matrix(kernel: Float[Array, "kh kw C D"], shape: tuple[int, ...]) -> Float[Array, "HWC HWD"]:
     """The matrix by which a flattened board [H, W, C] is multiplied to be convolved.
 
@@ -91,23 +85,6 @@ def _taps(size: tuple[int, ...], shape: tuple[int, ...]) -> Bool[np.ndarray, "kh
     return (down == steps[0][:, None, None, None]) & (right == steps[1][:, None, None])
 
 
-def _whole_board_backward(residuals: tuple[Array, Array], cotangent: Array) -> tuple[Array, Array]:
-    inputs, kernel = residuals
-    matrix, pull_back = jax.vjp(lambda kernel: as_matrix(kernel, inputs.shape[1:3]), kernel.astype(jnp.float32))
-    flat, cotangent = (x.reshape(x.shape[0], -1) for x in (inputs, cotangent))
-    of_inputs = cotangent @ matrix.astype(cotangent.dtype).T
-    (of_kernel,) = pull_back(jnp.einsum("nx,ny->xy", flat, cotangent, preferred_element_type=jnp.float32))
-    return of_inputs.reshape(inputs.shape), of_kernel.astype(kernel.dtype)
-
-
-@by_definition(_whole_board_backward)
-def whole_board(inputs: Float[Array, "N H W C"], kernel: Float[Array, "kh kw C D"]) -> Float[Array, "N H W D"]:
-    """One matrix product of all cells of a board, for small boards on accelerators: without cuDNN, without patches."""
-    flat = inputs.reshape(inputs.shape[0], -1)
-    matrix = as_matrix(kernel, inputs.shape[1:3])
-    return (flat @ matrix).reshape(*inputs.shape[:3], -1)
-
-
 def _beside_matrix(kernel: Array, shape: tuple[int, ...]) -> Array:
     matrix = as_matrix(kernel, shape)
     joined = jnp.concatenate([jnp.eye(len(matrix), dtype=matrix.dtype), matrix], axis=1)
@@ -118,7 +95,8 @@ def _beside_matrix(kernel: Array, shape: tuple[int, ...]) -> Array:
 def beside_convolved(inputs: Float[Array, "N H W C"], kernel: Float[Array, "kh kw C D"]) -> Float[Array, "N columns"]:
     """The inputs and the convolved inputs side by side, flattened, then zeros up to a multiple of 8 columns.
 
-    One product with the identity beside the convolution's matrix, for small boards. FLOPs are those of the convolution.
+    One product with the identity beside the convolution's matrix: for small boards on accelerators, because it has
+    H W / 9 times a convolution's FLOPs, but needs no cuDNN and copies nothing. Its counted FLOPs are the convolution's.
     """
     flat = counted(inputs.reshape(inputs.shape[0], -1), kernel.size // kernel.shape[2])
     with uncounted():

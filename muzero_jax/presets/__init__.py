@@ -8,7 +8,16 @@ from dataclasses import replace
 
 from muzero_jax.ops import devices
 from muzero_jax.own import python_file
-from muzero_jax.presets.boards import connect_four, go_9x9, othello, own_game, small_board, tic_tac_toe, tower
+from muzero_jax.presets.boards import (
+    animal_shogi,
+    connect_four,
+    go_9x9,
+    othello,
+    own_game,
+    small_board,
+    tic_tac_toe,
+    tower,
+)
 from muzero_jax.presets.chance import arcade, backgammon, game_2048, minatar, outside
 from muzero_jax.presets.hex import SIZES, for_every_board, hex_any
 from muzero_jax.storage.config import Config
@@ -21,6 +30,7 @@ GAMES: dict[str, Callable[[], Config]] = {
     "connect_four": connect_four,
     "othello": othello,
     "go_9x9": go_9x9,
+    "animal_shogi": animal_shogi,
     "2048": game_2048,
     "backgammon": backgammon,
 }
@@ -86,7 +96,7 @@ def suited(config: Config, kind: str) -> tuple[Config, str]:
     network, is_wider = config.network, kind == "large GPU" and config.network.kind == "fully_convolutional"
     if is_wider:  # as for the H100's included agents of Connect Four and Go (docs/results/2026-11-27-h100-agents.md)
         network = replace(network, width=2 * network.width, num_blocks=2 * network.num_blocks)
-    engine = "own" if config.model == "rules" else "passes"  # presets with --model rules are of games with chance
+    engine = "own" if config.model == "rules" else "passes"  # no preset was tried in passes with the rules
     search = replace(config.search, engine=engine)
     wider = f", width {network.width} in {network.num_blocks} blocks" if is_wider else ""
     chosen = f"{play.num_envs:,} games, batches of {optimiser.batch_size:,}, search {engine}{wider}"

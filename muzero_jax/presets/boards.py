@@ -134,6 +134,20 @@ def go_9x9() -> Config:
     return imagining(tower("go_9x9", num_bins=2))
 
 
+def animal_shogi() -> Config:
+    """python experiments/train.py --env animal_shogi
+
+    AlphaZero, because its observations are no bits, so that no network imagines them. RESULT
+    """
+    config = tower("animal_shogi", num_bins=3, mcts_simulations=(100,))
+    return replace(
+        config,
+        model="rules",
+        minutes=30.0,
+        optimiser=replace(config.optimiser, name="muon", learning_rate=0.01, schedule="cosine"),
+    )
+
+
 def own_game(env: str, environment: Environment) -> Config:
     """python experiments/train.py --env examples/nim.py
 

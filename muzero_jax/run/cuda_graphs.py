@@ -17,8 +17,8 @@ COMMANDS = "FUSION,CUBLAS,CUBLASLT,CUDNN,CUSTOM_CALL,DYNAMIC_SLICE_FUSION,CONDIT
 must be 1, or else jax 0.10 captures nothing in a chunk of several iterations."""
 OLDEST_CUDA, OLDEST_JAXLIB = 12090, (0, 8, 3)
 PRODUCTS = {"xla_gpu_dot_merger_threshold_mb": "0"}
-"""Keeps products of the same weights apart, which XLA would merge by copying their rows together: of the root and of the
-unrolled positions, 148 MB twelve times an iteration of Hex 5x5 on an H100."""
+"""Keeps products of the same weights apart, which XLA would merge by copying their rows together: of the root and of
+the unrolled positions, 148 MB twelve times an iteration of Hex 5x5 on an H100."""
 
 
 def options(device: Any, cuda: int | None, jaxlib: tuple[int, ...]) -> dict[str, str]:
