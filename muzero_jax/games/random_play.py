@@ -69,9 +69,14 @@ def random_action(key: Array, mask: Array) -> Array:
 
 
 def random_starts(environment: Environment, num_games: int = 16) -> tuple[EnvState, bool]:
-    """(first states [G, ...], whether some of them are different positions, as after a random deal)."""
+    """(first states [G, ...], whether some of them are different positions, as after a random deal).
+
+    Only starts of the same player are compared, because pgx draws who begins, and some games keep that in the state.
+    """
     starts = _begin(environment.init, jax.random.split(jax.random.key(0), num_games))
-    return starts, any(bool((leaf != leaf[0]).any()) for leaf in _position(starts) if not _is_key(leaf))
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(starts) if not _is_key(leaf)]
+    alike = np.asarray(starts.current_player) == np.asarray(starts.current_player)[0]
+    return starts, any((leaf[alike] != leaf[0]).any() for leaf in leaves)
 
 
 def turns_alternate(moves: Moves) -> bool:

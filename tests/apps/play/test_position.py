@@ -9,6 +9,8 @@ import pytest
 
 from muzero_jax.apps.play import placement
 from muzero_jax.apps.play.position import BLACK, WHITE, IllegalMove, opening_of
+from muzero_jax.games.environment import make_environment
+from muzero_jax.games.random_play import random_starts
 from tests.reference.nim import make_nim, make_state
 from tests.reference.play import fake_thinker, notation, opening, played
 from tests.reference.tiny_run import assert_same
@@ -53,6 +55,12 @@ def test_every_game_begins_with_a_deal_of_its_own():
         position = position.new()
     assert len(set(heaps)) > 3 and int(opening_of(dealt, seed=3).state.stones) == heaps[0]
     assert opening_of(make_nim(9)).dice is None, "nothing is dealt"
+
+
+@pytest.mark.parametrize(("name", "is_dealt"), [("hex", False), ("go_9x9", False), ("chess", False), ("2048", True)])
+def test_who_begins_is_no_deal(name, is_dealt):
+    """pgx draws it, and Hex, Go and chess also keep it in the state."""
+    assert random_starts(make_environment(name))[1] == is_dealt
 
 
 # --- positions built from stones --------------------------------------------------------------------------------------
