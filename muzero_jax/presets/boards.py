@@ -137,7 +137,8 @@ def go_9x9() -> Config:
 def animal_shogi() -> Config:
     """python experiments/train.py --env animal_shogi
 
-    AlphaZero, because its observations are no bits, so that no network imagines them. RESULT
+    AlphaZero, which was far ahead of MuZero here (docs/lab-notebook.md). After 26 minutes of one core it scores 97%
+    against MCTS 100.
     """
     config = tower("animal_shogi", num_bins=3, mcts_simulations=(100,))
     return replace(

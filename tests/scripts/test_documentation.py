@@ -15,8 +15,8 @@ from muzero_jax.run.session import Session
 from tests.reference.pages import PAGES, ROOT, read
 
 OTHERS = {"--xla_disable_hlo_passes", "--xla_backend_optimization_level", "--logdir", "--no-FLAG", "--GROUP.no-FLAG"}
-OTHERS |= {"--xla_gpu_enable_command_buffer", "--xla_gpu_graph_min_graph_size"}
-"""Flags of other programs, and examples."""
+OTHERS |= {"--xla_gpu_enable_command_buffer", "--xla_gpu_graph_min_graph_size", "--presets", "--targets", "--previews"}
+"""Flags of other programs and of scripts, and examples."""
 
 
 def build(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:

@@ -233,7 +233,9 @@ GNUGO = "gtp:{} --mode gtp --level 1 --chinese-rules --capture-all-dead"
     [
         ("othello", "gtp-rhino", "gtp:{} --level 1"),
         pytest.param("go_9x9", "gnugo", GNUGO, marks=pytest.mark.slow),
-        pytest.param("gardner_chess", "fairy-stockfish", "uci:{}; Skill Level=20; go nodes 1000", marks=pytest.mark.slow),
+        pytest.param(
+            "gardner_chess", "fairy-stockfish", "uci:{}; Skill Level=20; go nodes 1000", marks=pytest.mark.slow
+        ),
         pytest.param("animal_shogi", "fairy-stockfish", "usi:{}; go nodes 50", marks=pytest.mark.slow),
         pytest.param("chess", "fairy-stockfish", "uci:{}; go nodes 50", marks=pytest.mark.slow),
         pytest.param("shogi", "fairy-stockfish", "usi:{}; go nodes 50", marks=pytest.mark.slow),
