@@ -116,7 +116,7 @@ MISTAKES = {
     "play --run RUN --colour green": "--colour",
     "play --run RUN --board-size 5": "leave the board size out",
     "play --run RUN/nothing": "config.json",
-    "play": "--agent NAME (2048, backgammon,",
+    "play": "--agent NAME (2048, animal_shogi,",
     "play --run RUN --agent hex_5x5": "--run and --agent",
     "play --run RUN --tree none/tree.svg": "cannot write --tree",
     "play --run RUN --tree x.svg --moves z9": "--moves: z9 is move 1",

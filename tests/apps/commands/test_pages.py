@@ -18,7 +18,7 @@ from muzero_jax.run.metrics import open_metrics
 from muzero_jax.run.run import Result
 from muzero_jax.run.session import Session
 from muzero_jax.storage.config import Config
-from scripts import benchmark, export_agent, export_onnx, hardware_report, preview, reproduce
+from scripts import benchmark, export_agent, export_onnx, hardware_report, preview, previews, reproduce
 from tests.reference import pages
 
 # --- commands ---------------------------------------------------------------------------------------------------------
@@ -43,6 +43,7 @@ READERS = {
     "scripts/benchmark.py": lambda words: parser.read(benchmark.Arguments, words),
     "scripts/hardware_report.py": lambda words: parser.read(hardware_report.Arguments, words),
     "scripts/preview.py": preview.read_arguments,
+    "scripts/previews.py": lambda words: parser.read(previews.Arguments, words),
     "scripts/export_agent.py": lambda words: parser.read(export_agent.Arguments, words),
     "scripts/export_onnx.py": lambda words: parser.read(export_onnx.Arguments, words),
     "scripts/reproduce.py": lambda words: parser.read(reproduce.Arguments, words),
