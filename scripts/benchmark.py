@@ -42,6 +42,8 @@ class Arguments:
     """also write the JSON to this file, after every case or part"""
     minutes: float = day.MINUTES
     """minutes for all parts of suite gpu together"""
+    before: Path | None = None
+    """suite gpu: an older checkout, which trains Hex 5x5 in turn with this one, in the time of suite chunk"""
     compare: Path | None = None
     """older report to compare with; ratios that are worse beyond the spread are printed, and the exit status is 1"""
 
@@ -98,10 +100,13 @@ def main(arguments: list[str]) -> int:
     if out:
         check_writable(out, "--out")
     tables = sys.stderr if a.json else sys.stdout
+    before = a.before.resolve() if a.before else None
+    if before and a.suite != "gpu":
+        raise ValueError("--before is for --suite gpu")
     if a.suite == "gpu":
         if out is None or out.suffix != ".json" or old:
             raise ValueError("--suite gpu needs --out FILE.json (other files go to folder FILE), and no --compare")
-        new = day.measure(out, a.minutes, quick=a.quick, say=partial(print, file=tables, flush=True))
+        new = day.measure(out, a.minutes, quick=a.quick, say=partial(print, file=tables, flush=True), before=before)
     else:
         new = measure(SUITES if a.suite == "all" else (a.suite,), a.quick, out, tables)
     if a.json:

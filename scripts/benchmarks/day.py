@@ -35,13 +35,15 @@ class Part(NamedTuple):
     minutes: float
     command: str  # in which {out} is the file or folder of its results
     xla_flags: str = ""
+    checkout: Path = ROOT
 
 
-def parts(minutes: float, *, quick: bool) -> dict[str, Part]:
+def parts(minutes: float, *, quick: bool, before: Path | None = None) -> dict[str, Part]:
     """By name, of `minutes` in all; `quick` is for a CPU, with small boards.
 
     First where the time of Hex 5x5 goes and what one graph gains, then whether convolutions can be fused (and be in a
-    graph), then an agent of Hex 11x11 whose weights are saved every minute, then the suites.
+    graph), then an agent of Hex 11x11 whose weights are saved every minute, then the suites. An older checkout `before`
+    trains Hex 5x5 right after this one, in the time of suite `chunk`.
     """
     one, fewer = minutes / MINUTES, " --quick" if quick else ""
     small, large, largest = (3, 3, 3) if quick else (5, 9, 11)
@@ -52,43 +54,55 @@ def parts(minutes: float, *, quick: bool) -> dict[str, Part]:
         return f"{run} --run-dir {{out}} {flags}"
 
     begins = "" if quick else "--init-from agent:hex"
+    older = {"before": Part(1.5 * one, training(small, 0.6), checkout=before)} if before else {}
+    chunk = (
+        {} if before else {"chunk": Part(1.5 * one, f"scripts/benchmark.py --out {{out}}.json --suite chunk{fewer}")}
+    )
     return {
         "profile": Part(2 * one, training(small, 0.6, "--profile")),
         "one graph": Part(1.5 * one, training(small, 0.6)),
+        **older,
         "xla's graphs": Part(1.5 * one, training(small, 0.6, "--no-cuda-graphs")),
         "convolutions": Part(1.5 * one, training(large, 0.5)),
         "convolutions fused": Part(1.5 * one, training(large, 0.5), CONV_FUSION),
         "agent": Part(4 * one, training(largest, 2.5, f"{begins} --checkpoint-minutes 1")),
-        "chunk": Part(1.5 * one, f"scripts/benchmark.py --out {{out}}.json --suite chunk{fewer}"),
+        **chunk,
         "search": Part(0.5 * one, "scripts/benchmark.py --out {out}.json --suite search --quick"),
     }
 
 
-def measure(out: Path, minutes: float, *, quick: bool, say: Callable[[str], None]) -> Record:
-    """Runs the parts, and writes all results so far to `out`; ValueError if its folder exists already."""
+def measure(
+    out: Path, minutes: float, *, quick: bool, say: Callable[[str], None], before: Path | None = None
+) -> Record:
+    """Runs the parts, and writes all results so far to `out`.
+
+    ValueError if its folder exists already, or if `before` is no checkout.
+    """
+    if before and not (before / "experiments" / "train.py").exists():
+        raise ValueError(f"--before {before} is no checkout of muzero_jax")
     folder = out.with_suffix("")
     if folder.exists():
         raise ValueError(f"{folder} exists already; name another --out")
     folder.mkdir(parents=True)
     # `results` is empty, because each part of a suite has its own report.
     record: Record = {"quick": quick, "results": [], "parts": []}
-    for name, part in parts(minutes, quick=quick).items():
+    for name, part in parts(minutes, quick=quick, before=before).items():
         seconds, path = 60 * part.minutes, folder / name.replace(" ", "-").replace("'", "")
         say(f"{name}: up to {seconds:.0f} s")
         words = [sys.executable, *shlex.split(part.command.format(out=path))]
-        outcome = attempt(words, path.with_suffix(".txt"), seconds, part.xla_flags)
+        outcome = attempt(words, path.with_suffix(".txt"), seconds, part)
         record["parts"].append({"name": name, "outcome": outcome, **read(path)})
         say(f"  {record['parts'][-1]['outcome']}; see {path}.txt")
         write_whole(out, json.dumps(record, indent=2) + "\n")
     return record
 
 
-def attempt(command: list[str], log: Path, seconds: float, xla_flags: str = "") -> str:
-    """Runs a command for at most `seconds`, with flags of XLA in addition to the user's; returns how it ended."""
-    flags = f"{os.environ.get('XLA_FLAGS', '')} {xla_flags}".strip()
+def attempt(command: list[str], log: Path, seconds: float, part: Part) -> str:
+    """Runs a part's command for at most `seconds`, its flags of XLA after the user's; returns how it ended."""
+    flags = f"{os.environ.get('XLA_FLAGS', '')} {part.xla_flags}".strip()
     with log.open("w", encoding="utf-8") as file:
         environment = os.environ | ({"XLA_FLAGS": flags} if flags else {})
-        process = subprocess.Popen(command, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT, env=environment)
+        process = subprocess.Popen(command, cwd=part.checkout, stdout=file, stderr=subprocess.STDOUT, env=environment)
     try:
         status = process.wait(seconds)
         return f"failed with status {status}" if status else "ended"

@@ -1,16 +1,21 @@
 """The benchmark and the hardware report: a regression is named, and programs do the work that they count."""
 
+import shlex
 from dataclasses import replace
+from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
 
 from muzero_jax import algorithm as algorithms
+from muzero_jax.apps.commands import parser
 from muzero_jax.apps.commands.command_line import report_errors
+from muzero_jax.run.session import Session
+from muzero_jax.storage.config import Config
 from muzero_jax.storage.config_groups import NetworkConfig
 from scripts import benchmark, hardware_report
-from scripts.benchmarks import chapters, programs, suites, timing
+from scripts.benchmarks import chapters, day, programs, suites, timing
 from scripts.benchmarks.python_tree import PythonTree
 from scripts.benchmarks.timing import Effort
 from tests.reference.models import random_params
@@ -79,3 +84,24 @@ def test_a_report_is_written_and_never_overwritten(tmp_path, monkeypatch):
     assert hardware_report.main(["--quick", "--out", str(tmp_path)]) == 0
     assert (tmp_path / "report.md").read_text().splitlines()[-1].startswith("Measured in ")
     assert report_errors(hardware_report.main, ["--out", str(tmp_path)]) == 2
+
+
+@pytest.mark.parametrize("before", [None, Path("older")])
+@pytest.mark.parametrize("quick", [False, True])
+def test_the_parts_for_a_gpu_take_the_minutes_given_and_their_flags_exist(before, quick):
+    parts = day.parts(7.0, quick=quick, before=before)
+    assert sum(part.minutes for part in parts.values()) == pytest.approx(7.0)
+    for part in parts.values():
+        script, *words = shlex.split(part.command.format(out="out"))
+        if script == "experiments/train.py":
+            minutes = parser.convert(Config, {"minutes": parser.split(words, Config, Session)["minutes"]}).minutes
+            assert minutes < part.minutes, "time to compile is left"
+        else:
+            parser.read(benchmark.Arguments, words)
+    assert [name for name, part in parts.items() if part.checkout == before] == ["before"] * bool(before)
+
+
+def test_before_must_be_a_checkout_and_makes_nothing_otherwise(tmp_path, capsys):
+    flags = ["--suite", "gpu", "--out", str(tmp_path / "day.json"), "--before", str(tmp_path / "none")]
+    assert report_errors(benchmark.main, flags) == 2 and "is no checkout" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
