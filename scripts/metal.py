@@ -7,6 +7,7 @@ previewing/metal_ops.txt lists those that its source registers (github.com/tilla
 
 import re
 import sys
+import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ from muzero_jax import algorithm as algorithms
 from muzero_jax import presets
 from muzero_jax.apps.commands import parser
 from muzero_jax.apps.commands.command_line import report_errors
+from muzero_jax.games import catalogue
 from muzero_jax.ops import devices
 from muzero_jax.run.program import abstract_progress, make_chunk, make_init
 
@@ -24,8 +26,7 @@ APPLE_GPU = SimpleNamespace(platform=devices.METAL, memory_stats=lambda: {"bytes
 OPERATIONS = Path(__file__).parent / "previewing" / "metal_ops.txt"
 DECOMPOSED = {"chlo.square"}
 """Operations that StableHLO itself turns into others."""
-PRESETS = ("hex-5", "hex-9", "tic_tac_toe", "connect_four", "othello", "go_9x9", "2048", "backgammon", "gardner_chess")
-PRESETS += ("minatar-breakout", "octax:pong")
+PRESETS = ("hex-5", "hex-9", *(name for name in catalogue.GAMES if name != "hex"), "octax:pong")
 
 
 @dataclass(frozen=True)
@@ -56,8 +57,11 @@ def operations(env: str, board_size: int | None) -> set[str]:
         play, optimiser = replace(config.self_play, num_envs=8), replace(config.optimiser, batch_size=8)
         algorithm = algorithms.make(replace(config, self_play=play, optimiser=optimiser))
         abstract = make_init(algorithm, config.seed, mesh).eval_shape()
-        lowered = make_chunk(algorithm, mesh).trace(abstract, abstract_progress(2)).lower()
-    return set(re.findall(r'(?:= |^ *)"?((?:stablehlo|chlo|mhlo)\.\w+)', lowered.as_text(), re.MULTILINE)) - DECOMPOSED
+        traced = make_chunk(algorithm, mesh).trace(abstract, abstract_progress(2))
+    warnings.filterwarnings("ignore", "Some donated buffers")  # JAX does not donate on a platform it does not know
+    text = traced.lower(lowering_platforms=(devices.METAL,)).as_text()
+    calls = {f"custom_call @{target}" for target in re.findall(r"stablehlo\.custom_call @(\w+)", text)}
+    return calls | set(re.findall(r'(?:= |^ *)"?((?:stablehlo|chlo|mhlo)\.\w+)', text, re.MULTILINE)) - DECOMPOSED
 
 
 if __name__ == "__main__":

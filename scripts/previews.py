@@ -78,7 +78,7 @@ def preview(title: str, target: str) -> Record:
     command = [sys.executable, "scripts/preview.py", "--json", "--target", target, *PRESETS[title].split()]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if done.returncode:
-        raise ValueError(f"{title}, {target}: {done.stderr.strip().splitlines()[-1]}")
+        raise ValueError(f"{title}, {target}: {(done.stderr.strip() or f'status {done.returncode}').splitlines()[-1]}")
     return json.loads(done.stdout)
 
 
@@ -112,7 +112,7 @@ def table(records: dict[str, Record]) -> str:
                 f"{1e3 * done['seconds']['FLOPs']:.1f}",
                 f"{1e3 * done['seconds']['bytes']:.1f}",
                 f"{record['frames_per_second']:,.0f}",
-                f"{host['starts']:,.0f}, {host['waits']:,.0f}",
+                f"{host['starts']:,.0f}, {host['waits']:,.0f}" if host else "-",  # a TPU has no such count
                 record["date"][:10],
             ]
         )

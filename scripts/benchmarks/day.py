@@ -24,7 +24,7 @@ from scripts.benchmarks.report import ROOT, Record
 MINUTES = 14
 """The default for all parts together. An H100 needed a minute to compile a program of Hex."""
 CONV_FUSION = "--xla_gpu_experimental_enable_conv_fusion=true"
-"""Turns convolutions into fusions of cuDNN, which a CUDA graph may contain."""
+"""Turns convolutions into fusions of cuDNN, which XLA's own CUDA graphs may contain; jaxlib 0.7.2 lacks it."""
 ENDING = 20.0
 """Seconds that a process has to end after Ctrl-C."""
 
@@ -41,9 +41,9 @@ class Part(NamedTuple):
 def parts(minutes: float, *, quick: bool, before: Path | None = None) -> dict[str, Part]:
     """By name, of `minutes` in all; `quick` is for a CPU, with small boards.
 
-    First where the time of Hex 5x5 goes and what one graph gains, then whether convolutions can be fused (and be in a
-    graph), then an agent of Hex 11x11 whose weights are saved every minute, then the suites. An older checkout `before`
-    trains Hex 5x5 right after this one, in the time of suite `chunk`.
+    First where the time of Hex 5x5 goes and what one graph gains, then whether fused convolutions are faster (one graph
+    for the whole chunk is not tried with them), then an agent of Hex 11x11 whose weights are saved every minute, then
+    the suites. An older checkout `before` trains Hex 5x5 right after this one, in the time of suite `chunk`.
     """
     one, fewer = minutes / MINUTES, " --quick" if quick else ""
     small, large, largest = (3, 3, 3) if quick else (5, 9, 11)

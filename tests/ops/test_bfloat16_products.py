@@ -72,9 +72,3 @@ def test_vmap_over_kernels_gives_each_its_own_gradient():
 def test_the_transpose_is_exact():
     numbers = random_factors(7, 5, 1)[0] * 1e30  # squares would overflow
     np.testing.assert_array_equal(jax.jit(bfloat16_products.transposed)(numbers), numbers.astype(jnp.bfloat16).T)
-
-
-def test_a_dense_layers_contraction_is_the_product():
-    inputs, kernel, _ = random_factors(7, 5, 3)
-    dense = bfloat16_products.dot_general(inputs, kernel, (((1,), (0,)), ((), ())), precision=None)
-    np.testing.assert_array_equal(dense, bfloat16_products.multiply(inputs, kernel))

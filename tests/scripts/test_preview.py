@@ -16,7 +16,7 @@ from muzero_jax import presets
 from muzero_jax.ops import devices
 from muzero_jax.run import cuda_graphs
 from muzero_jax.run.program import abstract_progress, make_chunk, make_init
-from scripts import preview
+from scripts import preview, previews
 from scripts.benchmarks.report import ROOT
 from scripts.previewing import targets
 from scripts.previewing.targets import TARGETS
@@ -94,3 +94,11 @@ def test_a_tiny_program_compiles_for_accelerators(target):
     if target != "v5e":  # the whole chunk of two iterations is one graph, for which the host never waits
         assert (record["host"]["starts"], record["host"]["waits"], record["host"]["outside"]) == (1, 0, [])
     assert record["iteration"]["kernels"] > 4 * 4 * 2  # moves, simulations, levels
+
+
+def test_a_row_of_a_tpu_is_made_without_the_counts_of_a_gpus_host():
+    counts = {"kernels": 1.0, "size": 2e9, "scatter_adds": 0.0, "seconds": {"FLOPs": 0.5, "bytes": 0.25}}
+    record = {"games": 8, "iteration": counts, "host": {}, "frames_per_second": 4.0, "date": "2026-11-29 10:00"}
+    graph = record | {"host": {"starts": 1.0, "waits": 0.0}}
+    rows = previews.table({"a game, v5e": record, "a game, h100": graph}).splitlines()[-2:]
+    assert [row.split("|")[-3].strip() for row in rows] == ["-", "1, 0"]
