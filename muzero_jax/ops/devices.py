@@ -81,9 +81,7 @@ def _start_backend(kind: str) -> None:
         return
     found_kind = found if found in ("cpu", "tpu") else "gpu"  # plugins have other names
     if kind in ("auto", "gpu") and found == "cpu" and has_unused_metal():
-        line = (
-            "this Mac's GPU is not used; with Python 3.12 or newer the extra `metal` may change that (docs/install.md)"
-        )
+        line = "this Mac's GPU is not used; with Python 3.12 or newer the extra `metal` may use it (docs/install.md)"
         print(line, file=sys.stderr)
     if kind not in ("auto", found_kind):
         print(f"JAX finds no {kind.upper()} on this machine; the {found.upper()} is used instead", file=sys.stderr)
