@@ -55,9 +55,8 @@ def parts(minutes: float, *, quick: bool, before: Path | None = None) -> dict[st
 
     begins = "" if quick else "--init-from agent:hex"
     older = {"before": Part(1.5 * one, training(small, 0.6), checkout=before)} if before else {}
-    chunk = (
-        {} if before else {"chunk": Part(1.5 * one, f"scripts/benchmark.py --out {{out}}.json --suite chunk{fewer}")}
-    )
+    suite = "scripts/benchmark.py --out {out}.json --suite"
+    chunk = {} if before else {"chunk": Part(1.5 * one, f"{suite} chunk{fewer}")}
     return {
         "profile": Part(2 * one, training(small, 0.6, "--profile")),
         "one graph": Part(1.5 * one, training(small, 0.6)),
@@ -67,7 +66,7 @@ def parts(minutes: float, *, quick: bool, before: Path | None = None) -> dict[st
         "convolutions fused": Part(1.5 * one, training(large, 0.5), CONV_FUSION),
         "agent": Part(4 * one, training(largest, 2.5, f"{begins} --checkpoint-minutes 1")),
         **chunk,
-        "search": Part(0.5 * one, "scripts/benchmark.py --out {out}.json --suite search --quick"),
+        "search": Part(0.5 * one, f"{suite} search --quick"),
     }
 
 

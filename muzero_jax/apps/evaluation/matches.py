@@ -8,7 +8,7 @@ some game. An illegal action must not decide a game (in pgx the other side would
 played instead.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -139,6 +139,11 @@ def summarise(
         **({"mean_length_lost": float(lengths_lost.mean())} if lengths_lost.size else {}),
         "illegal_actions": int(np.sum(result.illegal_actions)),
     }
+
+
+def are_for_points(summaries: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether one of `summarise`'s dicts has points; then all of them are compared by points."""
+    return any("mean_points" in summary for summary in summaries)
 
 
 def points_of(summary: Mapping[str, Any]) -> tuple[float, float, float]:

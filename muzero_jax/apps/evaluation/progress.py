@@ -14,7 +14,7 @@ from muzero_jax.agent import make_agent
 from muzero_jax.algorithm import Algorithm
 from muzero_jax.apps.evaluation import elo, openings
 from muzero_jax.apps.evaluation.arena import Arena, Summary
-from muzero_jax.apps.evaluation.matches import points_of
+from muzero_jax.apps.evaluation.matches import are_for_points, points_of
 from muzero_jax.ops import devices
 from muzero_jax.own.files import read_json, write_whole
 from muzero_jax.run import metrics, sizes
@@ -227,7 +227,7 @@ def _programs(config: Config, algorithm: Algorithm, mesh: Mesh) -> tuple[Arena, 
 def scores(matches: dict[str, Summary], judged: dict[str, Any]) -> dict[str, float]:
     """The metrics of matches (by opponent) and of `openings.judge`'s results (by metric)."""
     shares = {metric: openings.share_right(found) for metric, found in judged.items()}
-    if any("mean_points" in match for match in matches.values()):
+    if are_for_points(matches.values()):
         return {f"{metrics.POINTS}{spec}": points_of(match)[0] for spec, match in matches.items()} | shares
     return {f"eval/{spec}": match["score"] for spec, match in matches.items()} | shares
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from muzero_jax.apps.evaluation.matches import points_of
+from muzero_jax.apps.evaluation.matches import are_for_points, points_of
 
 REPEATED = "Neither player plays at random, so repeated games are left out; --opening-plies gives more openings."
 
@@ -27,7 +27,7 @@ def fields(record: dict) -> str:
 
 def strength(matches: Mapping[str, Mapping[str, Any]]) -> str:
     """A player's scores, or mean points, against opponents, from `matches.summarise`'s dicts by the opponent's name."""
-    is_for_points = any("mean_points" in match for match in matches.values())
+    is_for_points = are_for_points(matches.values())
     measure = "points a game" if is_for_points else "score"
     rows = [["opponent", measure, "95% interval", "won / drawn / lost", "distinct games"]]
     for opponent, match in matches.items():

@@ -16,7 +16,7 @@ from muzero_jax import agent as agents
 from muzero_jax.apps.evaluation import elo, engine_matches, players
 from muzero_jax.apps.evaluation.arena import Report, Summary, silent
 from muzero_jax.apps.evaluation.engine_matches import Conditions
-from muzero_jax.apps.evaluation.matches import points_of, wilson_interval
+from muzero_jax.apps.evaluation.matches import are_for_points, points_of, wilson_interval
 from muzero_jax.apps.evaluation.players import Agent, Entrant, LoadAgent
 from muzero_jax.apps.evaluation.tables import REPEATED, align, percent, percent_interval, signed
 
@@ -107,7 +107,7 @@ def summarise(names: list[str], matches: list[dict[str, Any]], anchor: str) -> R
     player's score weighs all its opponents equally, although some pairs have fewer distinct games. In a game for points
     there are mean points of a game instead, and no Elo, because its model knows games only as won, drawn or lost.
     """
-    if any("mean_points" in match for match in matches):
+    if are_for_points(matches):
         return {"anchor": anchor, "matches": matches} | _points(names, matches)
     seats = [(names.index(match["a"]), names.index(match["b"])) for match in matches]
     points = [(match["score"] * match["games"], (1 - match["score"]) * match["games"]) for match in matches]
@@ -149,7 +149,7 @@ def format_table(result: Result) -> str:
 
     In a game for points: mean points of a game instead.
     """
-    if "mean_points" in result["players"][0]:
+    if are_for_points(result["players"]):
         return _format_points(result)
     players, table = result["players"], result["cross_table"]
     order = sorted(range(len(players)), key=lambda i: -players[i]["elo"])
