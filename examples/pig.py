@@ -9,8 +9,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-TARGET, FACES = 15, 3  # so small that every position's exact value can be computed quickly
-HOLD, ROLL = 0, 1
+TARGET = 15  # so small that every position's exact value can be computed quickly
+FACES = 3
+HOLD = 0
+ROLL = 1
 
 
 class State(NamedTuple):
@@ -39,7 +41,8 @@ def position(points: jax.Array, gain: jax.Array, player: jax.Array) -> State:
 class Pig:
     """The rules: the player's part of a move, each face's probability, and its effect."""
 
-    num_players, num_outcomes = 2, FACES
+    num_players = 2
+    num_outcomes = FACES
 
     def init(self, key: jax.Array) -> State:
         """A new game; `key` is for games with a random start."""

@@ -22,11 +22,13 @@ def main(config=CONFIG, num_chunks=20, file="my_agent.safetensors"):
     """Trains for some chunks of iterations and exports the agent."""
     algorithm = make(config)  # environment, network, search, replay and learner, as functions
     state = program.make_init(algorithm, config.seed, mesh)()
-    chunk, num_iterations = program.make_chunk(algorithm, mesh), config.iterations_per_chunk
+    chunk = program.make_chunk(algorithm, mesh)
+    num_iterations = config.iterations_per_chunk
     for index in range(num_chunks):
         progress = np.full(num_iterations, index / num_chunks, np.float32)  # for schedules, such as the learning rate's
         state, metrics = chunk(state, progress)  # metrics are stacked by iteration; a loss is 0 until learning begins
-        games, loss = metrics["selfplay/games"].sum(), metrics["train/loss"][-1]
+        games = metrics["selfplay/games"].sum()
+        loss = metrics["train/loss"][-1]
         print(f"iteration {int(state.iteration):4}  games {int(games):5}  loss {float(loss):.3f}")
     agent_file.save(file, config, state.learner.params, iteration=int(state.iteration))
     print(f"python experiments/play.py --agent {file}")

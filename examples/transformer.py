@@ -48,7 +48,9 @@ class Network(nn.Module):
             return nn.Sequential([nn.LayerNorm(), flatten, nn.Dense(features, kernel_init=nn.initializers.zeros)])
 
         trunk = partial(Transformer, self.width, self.depth)
-        self.representation, self.dynamics, self.prediction = trunk(), trunk(), trunk()
+        self.representation = trunk()
+        self.dynamics = trunk()
+        self.prediction = trunk()
         self.action = nn.Embed(self.num_actions, self.width)
         self.policy, self.value, self.reward = map(read_out, (self.num_actions, self.num_bins, self.num_bins))
         self.decoder = nn.Dense(self.observation_shape[-1])

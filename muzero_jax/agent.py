@@ -117,7 +117,8 @@ def load_agent(
     except ValueError as error:
         raise ValueError(f"cannot load the run that {file} describes: {error}") from error
     if board_size not in (None, config.board_size):
-        own, agent = agent, _build_agent(replace(config, board_size=board_size), build)
+        own = agent
+        agent = _build_agent(replace(config, board_size=board_size), build)
         if found := shapes.difference(*(shapes.of_network(each.model.init) for each in (own, agent))):
             raise ValueError(
                 f"{path} was trained on the board {config.board_size or 'that its game has'}, and its network does not "
@@ -165,7 +166,8 @@ def _open(path: Path, trust: Trust) -> tuple[Config, Path, Callable[[Params], tu
         stored = agent_file.read(file, trust)
         return stored.config, file, lambda abstract: (stored.iteration, stored.params(abstract))
     saved = run_directory.find_saved(path) or run_directory.Saved(path)
-    config, step = configs.load(saved.run_dir, trust), run_directory.version_of(saved)
+    config = configs.load(saved.run_dir, trust)
+    step = run_directory.version_of(saved)
     file = saved.run_dir / configs.FILE
     if saved.folder is None and (shared := run_directory.shared(saved.run_dir)):
         return config, file, partial(_restore_shared, shared)

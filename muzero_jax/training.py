@@ -118,7 +118,8 @@ def learn_step(
     """
     sample, key = step
     reanalyze_key, batch_key, augment_key = jax.random.split(key, 3)
-    model, terms = algorithm.model, algorithm.terms
+    model = algorithm.model
+    terms = algorithm.terms
     window = algorithm.gather(buffer, sample, model=model, terms=terms)
     window, staleness = algorithm.reanalyze(learner, window, reanalyze_key, search=algorithm.search())
     targets = algorithm.make_targets(window, progress)

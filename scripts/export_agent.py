@@ -88,7 +88,8 @@ def make_card(a: Arguments, agent, summary: dict[str, Any]) -> str:
     """The agent's card, in Markdown."""
     from muzero_jax.games.catalogue import game_of
 
-    config, name = agent.config, a.out.stem
+    config = agent.config
+    name = a.out.stem
     size = f" {config.board_size}x{config.board_size}" if config.board_size else ""
     player = name if a.out.resolve().parent == agent_file.SHIPPED else str(a.out)
     return f"""# {name}

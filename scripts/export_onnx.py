@@ -26,7 +26,8 @@ from muzero_jax.own.trust import Trust
 from muzero_jax.storage.fields import Fact
 from muzero_jax.types import SearchRoots
 
-OF_ROOT, OF_MOVE = ("prior", "value", "embedding"), ("prior", "value", "embedding", "reward", "discount")
+OF_ROOT = ("prior", "value", "embedding")
+OF_MOVE = ("prior", "value", "embedding", "reward", "discount")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +59,10 @@ def networks(agent: Any) -> dict[str, tuple[Callable, dict[str, jax.ShapeDtypeSt
 
     Priors are probabilities, and values and rewards are scalars, so a search needs no support and no softmax.
     """
-    environment, simulator = agent.environment, unbounded_simulator(agent.config, agent.environment, agent.model)
-    any_action, no_chance = jnp.ones((1, environment.num_actions), bool), jax.random.key(0)  # unused by learned models
+    environment = agent.environment
+    simulator = unbounded_simulator(agent.config, agent.environment, agent.model)
+    any_action = jnp.ones((1, environment.num_actions), bool)  # unused by learned models
+    no_chance = jax.random.key(0)
 
     def initial(observation):
         node = simulator.root(agent.params, SearchRoots(observation, any_action, None))

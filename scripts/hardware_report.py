@@ -51,7 +51,9 @@ def main(arguments: list[str]) -> int:
         raise ValueError(f"{file} exists already; choose another --out")
     file.parent.mkdir(parents=True, exist_ok=True)
     check_writable(file, "--out")
-    start, sections, minutes = time.perf_counter(), [], 0.0
+    start = time.perf_counter()
+    sections = []
+    minutes = 0.0
     for section in chapters.measure(report.describe([__file__, *arguments]), quick=a.quick):
         sections.append(section)
         minutes = (time.perf_counter() - start) / 60

@@ -39,7 +39,8 @@ class Arguments:
 
 def main(arguments: list[str]) -> int:
     """Runs the command; 1 if an operation is missing."""
-    known, is_complete = set(OPERATIONS.read_text(encoding="utf-8").split()), True
+    known = set(OPERATIONS.read_text(encoding="utf-8").split())
+    is_complete = True
     for name in parser.read(Arguments, arguments, __doc__).presets:
         env, _, size = name.partition("-") if name.startswith("hex-") else (name, "", "")
         used = operations(env, int(size) if size else None)
@@ -54,7 +55,8 @@ def operations(env: str, board_size: int | None) -> set[str]:
     mesh = devices.make_mesh(1)
     with devices.made_for(APPLE_GPU):
         config = presets.preset(env, board_size)
-        play, optimiser = replace(config.self_play, num_envs=8), replace(config.optimiser, batch_size=8)
+        play = replace(config.self_play, num_envs=8)
+        optimiser = replace(config.optimiser, batch_size=8)
         algorithm = algorithms.make(replace(config, self_play=play, optimiser=optimiser))
         abstract = make_init(algorithm, config.seed, mesh).eval_shape()
         traced = make_chunk(algorithm, mesh).trace(abstract, abstract_progress(2))

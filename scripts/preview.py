@@ -152,7 +152,8 @@ def at_best(bounds: dict[str, float], frames: int) -> Record:
 
 def describe(record: Record, target: Target) -> str:
     """The record as text."""
-    done, host = record["iteration"], record["host"]
+    done = record["iteration"]
+    host = record["host"]
     bounds = ", ".join(f"{1e3 * bound:,.2f} ms by {name}" for name, bound in done["seconds"].items())
     held = " + ".join(f"{name} {devices.format_bytes(size)}" for name, size in record["memory"].items())
     fits = "fits" if record["fits"] else "does not fit"

@@ -22,7 +22,8 @@ from muzero_jax.own.files import write_whole
 from scripts.benchmarks import report
 from scripts.benchmarks.report import ROOT, Record
 
-RECORDS, PAGE = ROOT / "docs" / "results" / "previews.json", ROOT / "docs" / "accelerators.md"
+RECORDS = ROOT / "docs" / "results" / "previews.json"
+PAGE = ROOT / "docs" / "accelerators.md"
 PRESETS = {
     "Hex 5x5": "--env hex --board-size 5",
     "Hex 9x9": "--env hex --board-size 9",
@@ -35,7 +36,8 @@ TARGETS = ("t4", "h100")
 ONE_GRAPH = ("tic-tac-toe", "Hex 5x5", "Connect Four")
 """Presets whose whole chunk must be one graph."""
 MOST_STARTS = 3
-BEGIN, END = "<!-- made by scripts/previews.py -->", "<!-- end -->"
+BEGIN = "<!-- made by scripts/previews.py -->"
+END = "<!-- end -->"
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,8 @@ def preview(title: str, target: str) -> Record:
 
 def faults_of(title: str, record: Record) -> list[str]:
     """What keeps a program from being one graph with sums in a fixed order, a sentence each."""
-    host, adds = record["host"], record["iteration"]["scatter_adds"]
+    host = record["host"]
+    adds = record["iteration"]["scatter_adds"]
     faults = []
     if host["starts"] > MOST_STARTS or host["waits"]:
         faults.append(f"{title}: {host['starts']:,.0f} starts and {host['waits']:,.0f} waits in two iterations")
@@ -100,7 +103,8 @@ def table(records: dict[str, Record]) -> str:
     rows = []
     for name, record in records.items():
         title, target = name.rsplit(", ", 1)
-        done, host = record["iteration"], record["host"]
+        done = record["iteration"]
+        host = record["host"]
         rows.append(
             [
                 title,

@@ -33,7 +33,10 @@ from muzero_jax.storage.fields import Fact, PositiveInt
 from scripts.benchmarks import report
 
 RESULTS = report.ROOT / "docs" / "results"
-STUDY, SCORES, TABLE, CURVES = "study.json", "scores.csv", "table.txt", "curves.png"
+STUDY = "study.json"
+SCORES = "scores.csv"
+TABLE = "table.txt"
+CURVES = "curves.png"
 MOST_POINTS = 50
 BASELINE = "ppo-"
 """The prefix of a baseline's group, before the name of the group with which it is compared."""
@@ -134,7 +137,8 @@ def thin(points: list[Point]) -> list[Point]:
 
 def record(folder: Path, study: Study, points: list[Point]) -> int:
     """Writes a result: scores, table, curves if there are any, and `study.json`."""
-    new, old = {point.run for point in points}, read_scores(folder / SCORES) if (folder / SCORES).exists() else []
+    new = {point.run for point in points}
+    old = read_scores(folder / SCORES) if (folder / SCORES).exists() else []
     order = {group: place for place, group in enumerate(study.groups)}  # others, such as baselines, are last
     points = [point for point in old if point.run not in new] + points
     points.sort(key=lambda point: (order.get(point.group, len(order)), point.run))
@@ -176,10 +180,12 @@ def compare(new: list[Point], old: list[Point]) -> int:
     all_inside = True
     for group, points in comparison.groups_of(new).items():
         for metric, scores in comparison.final_scores(points).items():
-            mean, (low, high) = np.mean(scores), expected(known[group], metric, len(scores))
+            mean = np.mean(scores)
+            low, high = expected(known[group], metric, len(scores))
             is_inside = low <= mean <= high
             all_inside &= is_inside
-            where, kind = "inside" if is_inside else "OUTSIDE", ".1%" if metrics.is_share(metric) else ".4g"
+            where = "inside" if is_inside else "OUTSIDE"
+            kind = ".1%" if metrics.is_share(metric) else ".4g"
             print(f"{group}, {metric}: {mean:{kind}} lies {where} [{low:{kind}}, {high:{kind}}]")
     return 0 if all_inside else 1
 
@@ -192,11 +198,14 @@ def expected(points: Sequence[Point], metric: str, num_runs: int) -> tuple[float
     single run gives no variance, so every score is expected.
     """
     finals = [point for point in points if point.is_final and point.metric == metric]
-    scores, games = np.array([point.score for point in finals]), float(np.mean([point.games for point in finals]))
+    scores = np.array([point.score for point in finals])
+    games = float(np.mean([point.games for point in finals]))
     variance = scores.var(ddof=1) if len(scores) > 1 else 0.0
     low, high = -np.inf, np.inf
     if metrics.is_share(metric):
-        low, high, smoothed = 0.0, 1.0, (scores.mean() * games + 1) / (games + 2)
+        low = 0.0
+        high = 1.0
+        smoothed = (scores.mean() * games + 1) / (games + 2)
         variance = max(variance, smoothed * (1 - smoothed) / games)
     elif len(scores) == 1:
         return low, high

@@ -19,7 +19,8 @@ def with_head(base, observation_shape):
     """The network `base` with a linear head on its embedding: `extras["moves_left"]`, [N]."""
 
     def init(key):
-        params, empty = base.init(key), jnp.zeros((1, *observation_shape))
+        params = base.init(key)
+        empty = jnp.zeros((1, *observation_shape))
         embedding = jax.eval_shape(base.initial_inference, params, empty).embedding
         return {"base": params, "head": jnp.zeros(embedding.size + 1)}  # the last one is the bias
 

@@ -117,7 +117,8 @@ def build_reanalyze(config: Config):
 
 def build_write_back(config: Config):
     """Finds what the replay buffer stores of an update's windows, and its metrics."""
-    share, kinds = config.reanalyze_fraction, []
+    share = config.reanalyze_fraction
+    kinds = []
     if share:
         kinds.append(partial(reanalyze.fresh_targets, share=share, num_frames=reanalyzed_frames(config)))
     if config.replay.priority_exponent:
@@ -226,7 +227,8 @@ def build_update(config: Config, model: Model):
 
 def imagines_abreast(config: Config) -> bool:
     """Whether networks that can imagine a window's moves all at once do so, because that is faster (`forms`)."""
-    pays, is_dense = forms().abreast, config.network.kind != "fully_convolutional"
+    pays = forms().abreast
+    is_dense = config.network.kind != "fully_convolutional"
     return not config.optimiser.checkpoint_unroll and (pays == "always" or (pays == "dense" and is_dense))
 
 

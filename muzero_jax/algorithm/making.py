@@ -48,7 +48,9 @@ def make(config: Config, environment: Environment | None = None, model: Model | 
 
 
 def _configured(config: Config, environment: Environment, model: Model) -> Algorithm:
-    play, buffer, optimiser = config.self_play, config.replay, config.optimiser
+    play = config.self_play
+    buffer = config.replay
+    optimiser = config.optimiser
     return Algorithm(
         environment=environment,
         model=model,

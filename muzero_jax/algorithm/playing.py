@@ -130,7 +130,8 @@ def unbounded_simulator(config: Config, environment: Environment, model: Model) 
     model = micro_batches.for_inference(model)
     if config.model == "rules":
         return ground_truth_model(environment, model)
-    make, predicted = learned_model, predicts_discount(config, environment)
+    make = learned_model
+    predicted = predicts_discount(config, environment)
     discount = gamma(environment) if predicted else environment.discount
     assert discount is not None  # if it is not constant it is predicted
     if model.num_codes:

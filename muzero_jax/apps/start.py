@@ -165,7 +165,8 @@ def check(config: Config, session: Session, made_with: Config) -> Path:
 
 def _check_files(config: Config, algorithm: Algorithm, say: Say, *, is_new: bool) -> None:
     """Checks the user's own network file (warns) and own algorithm file (raises ValueError for the first fault)."""
-    network, algorithm_file = config.network.file, config.algorithm.file if is_new else None
+    network = config.network.file
+    algorithm_file = config.algorithm.file if is_new else None
     if network and config.model != "rules":  # the ground-truth model has no dynamics to check
         for sentence in model_checks.examine(algorithm.model, algorithm.environment):
             say(f"warning     {network}: {sentence}")

@@ -51,7 +51,8 @@ def train(
     if minutes is not None:
         config = replace(config, **dict.fromkeys(budget.FIELDS) | {"minutes": minutes})
     session = Session(run_dir=os.fspath(run_dir), overwrite=overwrite, trust_code=trust_code)
-    available, cores = devices.configure_devices(), devices.usable_cores()
+    available = devices.configure_devices()
+    cores = devices.usable_cores()
     from muzero_jax.apps import start  # imported late, because importing pgx starts JAX
 
     if jax.default_backend() == "cpu" and available < cores:

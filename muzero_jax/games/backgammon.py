@@ -34,7 +34,10 @@ DICE = np.array(ROLLS, np.int32)
 PROBABILITY = np.array([(1 if low == high else 2) / 36 for low, high in ROLLS], np.float32)
 PENALTY = 3.0
 """The cost of an illegal move, as in pgx: the largest possible loss."""
-NUM_POINTS, BAR, OFF, DEEPEST = 24, 24, 26, 5
+NUM_POINTS = 24
+BAR = 24
+OFF = 26
+DEEPEST = 5
 NUM_CHECKERS, MOST = 15, 6
 """Checkers of a player; in an observation, stacks of this many checkers or more look alike."""
 
@@ -92,7 +95,8 @@ def observe(state: State) -> Bool[Array, " 372"]:
     each die may still be played. Stacks of `MOST` or more look alike. Bools let a dense layer tell one checker from
     two, which pgx's signed counts make hard (Tesauro 1995 is similar).
     """
-    board, dice = state._board, state._playable_dice
+    board = state._board
+    dice = state._playable_dice
     points = jnp.concatenate([board[:NUM_POINTS], -board[:NUM_POINTS]])
     homes = jnp.stack([board[BAR], board[OFF], -board[BAR + 1], -board[OFF + 1]])
     left = (dice == jnp.arange(6)[:, None]).sum(1)
@@ -160,7 +164,8 @@ def _first_players(state: State) -> Int[np.ndarray, " 28"]:
 def checkers(state: State) -> Checkers:
     """The board, numbered as the first player counts it, and the dice: two, or four for a double."""
     board = _first_players(state)
-    points, rest = board[:NUM_POINTS][::-1].tolist(), board[NUM_POINTS:].tolist()
+    points = board[:NUM_POINTS][::-1].tolist()
+    rest = board[NUM_POINTS:].tolist()
     dice, left = ((np.asarray(field) + 1).tolist() for field in (state._dice, state._playable_dice))
     thrown = []
     for die in sorted(dice if dice[0] != dice[1] else 2 * dice, reverse=True):
@@ -172,7 +177,8 @@ def checkers(state: State) -> Checkers:
 
 def _stack(count: int) -> list[str]:
     """A stack, from the edge of the board inwards; if it is too high to be drawn, its last cell shows its height."""
-    stone, height = FIRST if count > 0 else SECOND, abs(count)
+    stone = FIRST if count > 0 else SECOND
+    height = abs(count)
     shown = [stone] * min(height, DEEPEST) + [EMPTY] * (DEEPEST - height)
     return shown if height <= DEEPEST else [*shown[:-1], f"{stone}{height}"]
 

@@ -48,7 +48,8 @@ def make_move(chance: Chance) -> Callable[..., Step]:
 
 def joined(chance: Chance, after: Afterstate, outcome: Int[Array, ""]) -> Step:
     """The whole move: `after`, the player's part, followed by `outcome` if chance acts."""
-    then, acts = chance.resolve(after.state, outcome), after.awaits_chance
+    then = chance.resolve(after.state, outcome)
+    acts = after.awaits_chance
     return Step(
         state=jax.tree.map(partial(jnp.where, acts), _with_all_rewards(after.state, then.state), after.state),
         reward=after.reward + jnp.where(acts, after.discount * then.reward, 0.0),

@@ -46,7 +46,8 @@ def squares(seen_by_player: PlayerView, state: EnvState) -> Squares:
 
 def notation(seen_by_player: PlayerView, shape: tuple[int, int], num_actions: int) -> Notation:
     """Long algebraic (`e2e4`, `a7b8n`), as UCI has it, on a board with row 1 at the bottom."""
-    size, write = shape[0], writer(shape[0], seen_by_player)
+    size = shape[0]
+    write = writer(shape[0], seen_by_player)
     square = f"[a-{LETTERS[size - 1]}][1-{size}]"
     read = as_written(write, num_actions, f"{square}{square}[qrbn]?", like="e2e4 or e7e8q")
     return coordinates(upward=True)(shape, num_actions)._replace(write=write, read=read)

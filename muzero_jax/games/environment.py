@@ -42,13 +42,15 @@ def environment_of(game: Game, *, board_size: int | None = None, gamma: float = 
         raise ValueError(f"{game.name} has no board of size {board_size}, but {choice}")
     rules = make_rules(game, board_size)
     state = jax.eval_shape(rules.init, jax.random.key(0))
-    shape, num_actions = state.observation.shape, state.legal_action_mask.shape[0]
+    shape = state.observation.shape
+    num_actions = state.legal_action_mask.shape[0]
     num_players = getattr(rules, "num_players", None) or state.rewards.shape[0]
     if isinstance(rules, chances.ListedRules):
         chance = make_chance(rules, gamma=gamma)
         move = chances.make_move(chance)
     else:
-        chance, move = None, make_move(rules.step, gamma=gamma)
+        chance = None
+        move = make_move(rules.step, gamma=gamma)
     return Environment(
         name=game.name,
         init=rules.init,

@@ -27,7 +27,8 @@ KEYS = {"a": "left", "w": "up", "d": "right", "s": "down"}
 FOURS = 0.1
 """How often a new tile is a 4."""
 TILE_PROBABILITY = np.tile(np.array([1 - FOURS, FOURS], np.float32), 16)
-ROOM, DISORDER = 100.0, 2.0
+ROOM = 100.0
+DISORDER = 2.0
 PENALTY = 1.0
 """The cost of an illegal move, as in pgx."""
 

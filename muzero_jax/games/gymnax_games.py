@@ -19,11 +19,13 @@ class Rules:
 
     def __init__(self, name: str):
         self._env, self._params = gymnax.make(name)
-        actions, seen = self._env.action_space(self._params), self._env.observation_space(self._params)
+        actions = self._env.action_space(self._params)
+        seen = self._env.observation_space(self._params)
         if not isinstance(actions, Discrete):
             raise ValueError(f"its actions are {actions}")
         low, high = (0, seen.n - 1) if isinstance(seen, Discrete) else (seen.low, seen.high)
-        self._num_actions, self._num_values = actions.n, outside.num_values(low, high)
+        self._num_actions = actions.n
+        self._num_values = outside.num_values(low, high)
 
     def init(self, key: Array) -> Seated:
         """A new episode."""

@@ -11,7 +11,8 @@ from muzero_jax.games.view import FIRST, SECOND, Cell, Squares, View, signed_sto
 from muzero_jax.types import EnvState
 
 DEFAULT_SIZE = 11
-COLOR_PLANE, SWAP_PLANE = 2, 3  # of the observation: the color of the player to move, whether a swap is legal
+COLOR_PLANE = 2  # of the observation: the color of the player to move, whether a swap is legal
+SWAP_PLANE = 3
 
 
 def symmetries(cells: Grid) -> list[Grid]:

@@ -16,7 +16,8 @@ from jaxtyping import Bool
 from pgx import hex as pgx_hex
 from pgx.hex import State
 
-MIN_SIZE, MAX_SIZE = 2, 19
+MIN_SIZE = 2
+MAX_SIZE = 19
 BOTH_EDGES = 3
 
 # The six neighbours in ring order, as (row, column) offsets. The two cells of a pair touch each other, so own stones on
@@ -62,7 +63,8 @@ def play(game: GameState, action: Array, tables: Tables) -> tuple[GameState, Arr
     where the opponent stood.
     """
     num_cells = tables.transposed.size
-    board, is_swap = game.board, action == num_cells
+    board = game.board
+    is_swap = action == num_cells
     cell = jnp.where(is_swap, jnp.asarray(tables.transposed)[game.first_cell], action)
     neighbours = jnp.asarray(tables.neighbours)[cell]
     chains = jnp.maximum(board[neighbours].max(axis=1), 0)  # [3], 0 where a pair holds no own stone
@@ -138,6 +140,7 @@ class Hex(pgx_hex.Hex):
         """The observation. A cell's planes are the bytes of one word; writing them singly took half the step's time."""
         board = game.board.reshape(self.size, self.size)
         own, opponent = (board > 0).astype(jnp.uint32), (board < 0).astype(jnp.uint32)
-        color, can_swap = game.color.astype(jnp.uint32), (game.step_count == 1).astype(jnp.uint32)
+        color = game.color.astype(jnp.uint32)
+        can_swap = (game.step_count == 1).astype(jnp.uint32)
         word = own | opponent << 8 | color << 16 | can_swap << 24
         return jax.lax.bitcast_convert_type(word, jnp.uint8).astype(jnp.bool_)

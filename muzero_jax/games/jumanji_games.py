@@ -56,7 +56,8 @@ class Rules:
         inner: Any = state.state
         inner = dataclasses.replace(inner, key=jax.random.fold_in(key, 0)) if self._has_key else inner
         inner, timestep = self._env.step(inner, action)
-        is_last, is_late = timestep.last(), timestep.discount > 0
+        is_last = timestep.last()
+        is_late = timestep.discount > 0
         late = is_last & is_late
         if self._limit is not None:
             late |= inner.step_count >= self._limit

@@ -15,8 +15,10 @@ def carried(location: Int[np.ndarray, " N"], destination: Int[np.ndarray, " M"])
 
     Of several items in a cell, each becomes the one of the same rank in the other cell; ValueError if counts differ.
     """
-    found, placed = np.arange(len(location)), np.flatnonzero(location >= 0)
-    cells, images = location[placed], destination[location[placed]]
+    found = np.arange(len(location))
+    placed = np.flatnonzero(location >= 0)
+    cells = location[placed]
+    images = destination[location[placed]]
     if (np.sort(cells) != np.sort(images)).any():
         raise ValueError("a symmetry maps a cell to one with another number of actions or outcomes")
     found[placed[np.argsort(images, kind="stable")]] = placed[np.argsort(cells, kind="stable")]

@@ -24,7 +24,8 @@ from muzero_jax.games.view import EMPTY, Squares, View
 
 State = Any
 """pgx's own state of a game, with its private fields."""
-PREFIX, HIDDEN = "minatar-", ":hidden"
+PREFIX = "minatar-"
+HIDDEN = ":hidden"
 MOST_MOVES = 5_000
 """Moves after which a game is truncated, twice as many as Freeway's own timer allows."""
 WORDS = ("wait", "left", "up", "right", "down", "fire")
@@ -49,7 +50,8 @@ class Rules:
     def __init__(self, name: str, *, shows_last_action: bool):
         self._env = pgx.make(PREFIX + name)  # type: ignore
         self._actions = jnp.array(GAMES_OF_MINATAR[name][1])
-        self._shows_last_action, self._ends_by_time = shows_last_action, name == "freeway"
+        self._shows_last_action = shows_last_action
+        self._ends_by_time = name == "freeway"
 
     def init(self, key: Array) -> State:
         """A new game."""

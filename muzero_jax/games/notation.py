@@ -69,7 +69,8 @@ def of_page(page: str | None) -> MakeNotation:
     """
 
     def make(shape: tuple[int, int], num_actions: int) -> Notation:
-        num_cells, is_lettered = shape[0] * shape[1], shape[1] <= len(LETTERS)
+        num_cells = shape[0] * shape[1]
+        is_lettered = shape[1] <= len(LETTERS)
         if page == COLUMNS and num_actions == shape[1] and is_lettered:
             columns, rows = _labels(shape)
             return Notation(*words(columns), columns, rows)

@@ -35,7 +35,8 @@ from muzero_jax.games.states import Seated
 from muzero_jax.games.view import EMPTY, FADING, LIT, PIXELS, Squares, View
 from muzero_jax.types import EnvState
 
-STICKY, SHARE_REPEATED = "sticky", 0.25
+STICKY = "sticky"
+SHARE_REPEATED = 0.25
 PACE = 1000 / 15  # milliseconds a move of octax, for a person who plays or watches
 HOLDS = {f"hold{moves}": moves for moves in range(2, 9)}
 OPTIONS = STICKY, *HOLDS
@@ -164,7 +165,8 @@ def pixels(state: EnvState) -> Squares:
 
 def facts(level: str, *options: str) -> dict[str, Any]:
     """The fields of a `Game` in addition to its name and rules."""
-    game, moves = level.rstrip(digits), _moves(options)
+    game = level.rstrip(digits)
+    moves = _moves(options)
     title, words, goal = GAMES_OF_OCTAX[game]
     said = [STICKY] * (STICKY in options) + [f"moves of {moves}"] * (moves > 1)
     return {

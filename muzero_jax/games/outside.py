@@ -22,7 +22,8 @@ from muzero_jax.games.state_shapes import check_alike
 from muzero_jax.games.states import Seated
 from muzero_jax.own.faults import first_line
 
-SEPARATOR, LIST = ":", "list"
+SEPARATOR = ":"
+LIST = "list"
 LIBRARIES = {"gymnax": "gymnax six", "jumanji": "jumanji six", "octax": "octax opencv-python-headless"}
 """Libraries, each with the packages that pip installs. `LIBRARY_games.py` has the `NAMES` of its environments, their
 `Rules`, and optionally `facts`, a function from a name to further fields of its `Game`, and `OPTIONS`, words that may

@@ -55,7 +55,8 @@ def watch(init: Callable, move: Callable, *, num_games: int, max_moves: int) -> 
     `move` is (state, whether its game is over, key) -> (the next state, whether the game is over then, what to record).
     """
     start_key, play_key = jax.random.split(jax.random.key(0))
-    states, over = _begin(init, jax.random.split(start_key, num_games)), jnp.zeros(num_games, bool)
+    states = _begin(init, jax.random.split(start_key, num_games))
+    over = jnp.zeros(num_games, bool)
     pieces: list[Any] = []
     while not pieces or not bool(over.all()) and len(pieces) * MOVES_PER_CALL < max_moves:
         states, over, piece = _advance(move, jax.random.fold_in(play_key, len(pieces)), states, over)
@@ -141,7 +142,8 @@ def _move(rules: tuple, state: EnvState, over: Array, key: Array) -> tuple[EnvSt
     mask = legal(state)
     action = random_action(choice_key, mask)
     step = move(state, action, move_key)
-    after, player = step.state, state.current_player
+    after = step.state
+    player = state.current_player
     moves = Moves(
         over=over,
         has_legal=mask.any(),

@@ -27,7 +27,10 @@ def read(text: str) -> tuple[int | None, list[SgfMove]]:
     start = text.find("(;")
     if start < 0:
         raise ValueError("it is not SGF")
-    size, moves, name, end = None, [], "", start
+    size = None
+    moves = []
+    name = ""
+    end = start
     while (token := _TOKEN.match(text, end)) and token[1] != ")":
         end = token.end()
         if token[2]:
@@ -46,9 +49,11 @@ def read(text: str) -> tuple[int | None, list[SgfMove]]:
 
 def split(text: str) -> list[str]:
     """The text of each game of a file; most files hold one."""
-    games, start = [], text.find("(;")
+    games = []
+    start = text.find("(;")
     while start >= 0:
-        depth, end = 0, start
+        depth = 0
+        end = start
         while token := _TOKEN.match(text, end):
             end = token.end()
             depth += {"(": 1, ")": -1}.get(token[1], 0)

@@ -21,7 +21,8 @@ from muzero_jax.types import EnvState
 
 SHOGI_PIECES = "P L N S B R G K +P +L +N +S +B +R".split()
 ANIMAL_SHOGI_PIECES = "C E G L H".split()  # chick, elephant, giraffe, lion, hen
-DROPS, ANIMAL_DROPS = "PLNSBRG", "CEG"
+DROPS = "PLNSBRG"
+ANIMAL_DROPS = "CEG"
 BACK = ((0, 1), (-1, 1), (1, 1), (-1, 0), (1, 0), (0, -1), (-1, -1), (1, -1), (-1, 2), (1, 2))
 """(files, ranks) back to the square that a piece of shogi came from, by direction; the last two are a knight's."""
 KNIGHTS = 8, 9

@@ -60,11 +60,13 @@ def seated(environment: Environment) -> Environment:
     num_players = environment.num_players
 
     def seat(state: EnvState, player: Array, rewards: Array, terminated: Array, truncated: Array) -> Seated:
-        legal, observation = environment.legal(state), environment.observe(state)
+        legal = environment.legal(state)
+        observation = environment.observe(state)
         return Seated(state, player, rewards, terminated, truncated, legal, observation)
 
     def follow(before: Seated, moved: Moved) -> Moved:
-        current_player, ended = before.current_player, moved.discount == 0
+        current_player = before.current_player
+        ended = moved.discount == 0
         player = jnp.where(moved.discount < 0, 1 - current_player, current_player)
         rewards = jnp.where(jnp.arange(num_players) == current_player, moved.reward, -moved.reward)
         return moved._replace(state=seat(moved.state, player, rewards, ended, moved.is_last & ~ended))
@@ -116,7 +118,8 @@ def _settled(before: EnvState, moved: Moved) -> Moved:
 
     If chance acts next, a time limit ends the game only after that.
     """
-    over, waits = before.terminated, jnp.bool_(False)
+    over = before.terminated
+    waits = jnp.bool_(False)
     if isinstance(moved, Afterstate):
         waits = moved.awaits_chance & ~over
         moved = moved._replace(awaits_chance=waits)

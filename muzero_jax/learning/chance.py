@@ -91,7 +91,8 @@ def follow(
 
 def chance_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
     """Cross-entropy of the predicted codes, a mean over the moves; the true codes get no gradient."""
-    codes, is_encoded = batch.extras["codes"], "code_probabilities" in outputs.extras
+    codes = batch.extras["codes"]
+    is_encoded = "code_probabilities" in outputs.extras
     if is_encoded:
         codes = jnp.argmax(outputs.extras["code_probabilities"], axis=-1)
     log_probabilities = jax.nn.log_softmax(outputs.extras["chance_logits"].astype(jnp.float32))

@@ -20,7 +20,8 @@ def refresh_share(
     The search uses the target network, if there is one. The mean of all devices' metrics is that over the share.
     """
     is_chosen = chosen(window, share)
-    params, num_windows = learners.search_params(learner), len(is_chosen)
+    params = learners.search_params(learner)
+    num_windows = len(is_chosen)
     fresh = refresh(params, window, key, search=search, is_chosen=is_chosen, num_frames=num_frames)
     searched, stored = (jax.tree.map(lambda x: x[:num_windows, :num_frames], w) for w in (fresh, window))
     return fresh, staleness(searched, stored, is_chosen / jax.lax.pmean(jnp.mean(is_chosen), AXIS))

@@ -50,7 +50,8 @@ def pack(transition: Transition) -> Transition:
     def packed(x: Array) -> Array:
         return jnp.packbits(x.reshape(*transition.action.shape, -1), axis=-1) if x.dtype == jnp.bool_ else x
 
-    observation, legal = packed(transition.observation), packed(transition.legal_action_mask)
+    observation = packed(transition.observation)
+    legal = packed(transition.legal_action_mask)
     return transition._replace(observation=observation, legal_action_mask=legal, simulations=None)
 
 
@@ -116,7 +117,8 @@ def write_back(replay: ReplayState, found: Sequence[WriteBack]) -> ReplayState:
 
 def _write(replay: ReplayState, values: dict[str, Array], slot: Array, game: Array) -> ReplayState:
     """Writes those values that the buffer stores at [slot, game]; nothing is written at slots past the end."""
-    stored, written = replay.transitions._asdict() | {"priority": replay.priority}, {}
+    stored = replay.transitions._asdict() | {"priority": replay.priority}
+    written = {}
     for name, value in values.items():
         if (old := stored[name]) is not None:
             new = value.reshape(-1, *old.shape[2:]).astype(old.dtype)
@@ -202,7 +204,8 @@ def gather(
     leaf is [N, observation_length, *obs], and so are the leaves of the game's state, if the buffer stores it.
     """
     replay_length = replay.transitions.action.shape[0]
-    time, game = (sample.slot[:, None] + jnp.arange(window_length)) % replay_length, sample.game[:, None]
+    time = (sample.slot[:, None] + jnp.arange(window_length)) % replay_length
+    game = sample.game[:, None]
 
     def read(leaves, length):
         return jax.tree.map(lambda x: x[time[:, :length], game], leaves)

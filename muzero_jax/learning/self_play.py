@@ -128,7 +128,8 @@ def statistics(trajectory: Transition, before: ActorState, after: ActorState) ->
     `finished_frames` are all moves of the games that ended, also those before this rollout. In single-player games
     `finished_returns` are likewise the sums of their rewards. `simulations` are left out if there was no tree search.
     """
-    is_last, frames = trajectory.is_last, jnp.float32(trajectory.action.size)
+    is_last = trajectory.is_last
+    frames = jnp.float32(trajectory.action.size)
     found = {}
     if trajectory.simulations is not None:
         found["selfplay/simulations"] = jnp.sum(trajectory.simulations, dtype=jnp.float32)

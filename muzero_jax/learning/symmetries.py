@@ -27,7 +27,8 @@ def augment(batch: Batch, key: Array, *, symmetries: Symmetries) -> Batch:
     that chance had no part in a move.
     """
     index = jax.random.randint(key, batch.actions.shape[:1], 0, symmetries.action_permutation.shape[0])
-    outcomes, extras = symmetries.outcome_permutation, batch.extras
+    outcomes = symmetries.outcome_permutation
+    extras = batch.extras
     if outcomes is not None:
         outcomes = jnp.pad(outcomes, ((0, 0), (0, 1)), constant_values=outcomes.shape[1])
         extras = extras | {"codes": outcomes[index[:, None], extras["codes"]]}

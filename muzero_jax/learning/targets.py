@@ -93,7 +93,8 @@ def make(
     Returns:
       the targets, with leaves [N, K] and [N, K+1]; 0 past a game's end, and masked past a time limit.
     """
-    k, k1 = unroll_steps, unroll_steps + 1
+    k = unroll_steps
+    k1 = unroll_steps + 1
     assert window.action.shape[1] > k + td_steps, f"a window must have K + n + 1 = {k + td_steps + 1} frames"
     alive = alive_frames(window.is_last)
     has_policy = alive if window.in_full is None else alive & window.in_full

@@ -29,7 +29,8 @@ def unroll(model: Model, params: Params, batch: Batch, *, checkpoint: bool = Fal
 
     def step(embedding: Array, move: Any) -> tuple[Array, Any]:
         action, code = move
-        output, of_chance = model.recurrent_inference(params, scale_gradient(embedding, 0.5), action), {}
+        output = model.recurrent_inference(params, scale_gradient(embedding, 0.5), action)
+        of_chance = {}
         if model.num_codes:
             output, of_chance = chance.follow(model, params, output, code)
         return output.embedding, (output, of_chance)

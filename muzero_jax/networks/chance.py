@@ -39,7 +39,8 @@ class ChanceNetwork(MuZeroNetwork):
             self.encode_chance(observation, observation)
 
     def recurrent_inference(self, embedding, action):
-        num_actions, num_codes = self.sizes.num_actions, self.sizes.abilities.num_codes
+        num_actions = self.sizes.num_actions
+        num_codes = self.sizes.abilities.num_codes
         is_move = action < num_actions
         of_move = self.action_encoder(jnp.clip(action, 0, num_actions - 1))
         of_code = self._on_board(self.code_encoder(jnp.clip(action - num_actions, 0, num_codes - 1)))

@@ -37,7 +37,8 @@ def observation_of(environment: Environment) -> jax.ShapeDtypeStruct:
 
 
 def _require_all(model: Model, environment: Environment, abilities: Abilities, num_rows: int) -> None:
-    one, num_actions = observation_of(environment), environment.num_actions
+    one = observation_of(environment)
+    num_actions = environment.num_actions
     observation = jax.ShapeDtypeStruct((num_rows, *one.shape), one.dtype)
     action = jax.ShapeDtypeStruct((num_rows,), jnp.int32)
     params = traced("init", model.init, jax.random.key(0))

@@ -28,7 +28,8 @@ class ActionKinds(NamedTuple):
 def kinds_of(board: Board) -> ActionKinds:
     """The kinds of a board's actions: those on one cell in their order, then those on none."""
     location = np.asarray(board.action_location)
-    num_cells, on_cell = board.shape[0] * board.shape[1], location >= 0
+    num_cells = board.shape[0] * board.shape[1]
+    on_cell = location >= 0
     rank = np.zeros(len(location), np.int32)
     for cell in np.unique(location):
         rank[location == cell] = np.arange((location == cell).sum())
@@ -91,7 +92,8 @@ class CellHeads(nn.Module):
 
     @nn.compact
     def __call__(self, x):
-        s, kinds = self.sizes, self.kinds
+        s = self.sizes
+        kinds = self.kinds
         zeros = partial(nn.Dense, dtype=s.dtype, kernel_init=nn.initializers.zeros)
         x = s.activation(nn.LayerNorm(dtype=s.dtype)(x))
         whole = s.activation(nn.Dense(s.width, dtype=s.dtype)(pooled(x)))

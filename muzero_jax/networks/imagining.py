@@ -25,7 +25,8 @@ from muzero_jax.networks.layers import (
 )
 from muzero_jax.networks.network import Network, join_heads, move_outputs, position_outputs
 
-STEM_CHANNELS, DYNAMICS_CHANNELS = 32, 32
+STEM_CHANNELS = 32
+DYNAMICS_CHANNELS = 32
 _CERTAIN = 20.0
 """The logit of a bit that was seen, not imagined."""
 
@@ -122,7 +123,8 @@ class ConvolutionalNetwork(ImaginingNetwork):
     board: Board
 
     def setup(self):
-        s, kinds = self.sizes, kinds_of(self.board)
+        s = self.sizes
+        kinds = kinds_of(self.board)
         narrow = s._replace(width=min(s.width, DYNAMICS_CHANNELS))
         self.dynamics = pooled_trunk(narrow)
         self.prediction = pooled_trunk(s._replace(num_blocks=2 * s.num_blocks))  # h and f in one
@@ -141,7 +143,8 @@ class ConvolutionalNetwork(ImaginingNetwork):
     def judge(self, bits):
         heads = self.prediction_heads(self.prediction(bits))
         num_maps = 1 + self.sizes.abilities.legality
-        (policy, *legal), (value, *of_arrival) = heads[:num_maps], heads[num_maps:]
+        policy, *legal = heads[:num_maps]
+        value, *of_arrival = heads[num_maps:]
         return (policy, value, *legal), tuple(of_arrival)
 
 

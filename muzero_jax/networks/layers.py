@@ -29,7 +29,8 @@ _MIN_MAX_EPSILON = 1e-5
 
 def min_max_scale(embedding: Float[Array, "N *e"]) -> Float[Array, "N *e"]:
     """Scales each sample to [0, 1]; the epsilon keeps a constant embedding, and its gradient, finite."""
-    dtype, axes = embedding.dtype, tuple(range(1, embedding.ndim))
+    dtype = embedding.dtype
+    axes = tuple(range(1, embedding.ndim))
     if dtype == jnp.float16:  # the epsilon and the square of a small range are subnormal there
         embedding = embedding.astype(jnp.float32)
     low = jnp.min(embedding, axis=axes, keepdims=True)
@@ -92,7 +93,8 @@ class Stem(nn.Module):
 
     @nn.compact
     def __call__(self, bits):
-        channels, num_bits = bits.shape[-1], math.prod(bits.shape[1:])
+        channels = bits.shape[-1]
+        num_bits = math.prod(bits.shape[1:])
         kernel = self.param("kernel", nn.initializers.he_normal(), (3, 3, channels, self.features)).astype(self.dtype)
         bias = self.param("bias", nn.initializers.zeros, (self.features,)).astype(self.dtype)
         if target_device().platform == "cpu" or num_bits > LARGEST_STEM:
@@ -230,7 +232,9 @@ class Projector(nn.Module):
     def setup(self):
         layer = partial(nn.Dense, dtype=self.sizes.dtype)
         centred = partial(layer, use_bias=False)  # because a mean that is subtracted takes any bias with it
-        self.hidden, self.projection, self.bottleneck = centred(256), centred(256), centred(64)
+        self.hidden = centred(256)
+        self.projection = centred(256)
+        self.bottleneck = centred(64)
         self.prediction = layer(256)
 
     def project(self, embedding):
@@ -266,9 +270,11 @@ class ActionPlanes(nn.Module):
         location = jnp.asarray(self.board.action_location)[action]
         convolved = convolved_ones(kernel, location, self.board.shape, dtype)
         if self.kinds is None:
-            num_kinds, kind = self.sizes.num_actions, action
+            num_kinds = self.sizes.num_actions
+            kind = action
         else:
-            num_kinds, kind = max(self.kinds) + 1, jnp.asarray(self.kinds)[action]
+            num_kinds = max(self.kinds) + 1
+            kind = jnp.asarray(self.kinds)[action]
         return convolved + Embed(num_kinds, self.sizes.width, dtype=dtype)(kind)[:, None, None, :]
 
 

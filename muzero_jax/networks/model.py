@@ -43,7 +43,8 @@ def make_model(
       ValueError: the kind does not fit the game: it cannot have codes of chance, imagines observations that are not
         planes of bits, lacks a board or a screen, or a symmetry that exchanges the colours (canonical observations).
     """
-    shape, act = environment.observation_shape, ACTIVATIONS[activation]
+    shape = environment.observation_shape
+    act = ACTIVATIONS[activation]
     dtypes = bfloat16_products.dtypes(compute_dtype)
     sizes = Sizes(environment.num_actions, support.num_bins, shape, width, num_blocks, act, *dtypes, abilities)
     network = _make_network(environment, kind, sizes)
@@ -75,7 +76,8 @@ def make_model(
 
 def _make_network(environment: Environment, kind: str, sizes: Sizes) -> Network:
     """The network of a kind; raises ValueError as `make_model` does."""
-    shape, abilities = sizes.observation_shape, sizes.abilities
+    shape = sizes.observation_shape
+    abilities = sizes.abilities
     if kind in ("mlp", "tower", "attention"):
         make = ChanceNetwork if abilities.num_codes else MuZeroNetwork
         return make(sizes, None if kind == "mlp" else _board_of(environment, kind), attends=kind == "attention")

@@ -60,7 +60,9 @@ class MuZeroNetwork(Network):
         s = self.sizes
         layer = Dense if self.board is None else BoardConvolution
         trunk = partial(Transformer, s) if self.attends else partial(Residual, s, layer)
-        self.representation, self.dynamics, self.prediction = trunk(), trunk(), trunk()
+        self.representation = trunk()
+        self.dynamics = trunk()
+        self.prediction = trunk()
         if self.board is None:
             self.action_encoder = Embed(s.num_actions, s.width, dtype=s.dtype)
         else:
@@ -90,7 +92,8 @@ class MuZeroNetwork(Network):
         return position_outputs(self.sizes)
 
     def _decoder(self):
-        shape, dtype = self.sizes.observation_shape, self.sizes.dtype
+        shape = self.sizes.observation_shape
+        dtype = self.sizes.dtype
         if self.board is None:
             return nn.Dense(math.prod(shape), dtype=dtype)
         return BoardConvolution(shape[-1], size=1, dtype=dtype)

@@ -97,7 +97,8 @@ class PixelNetwork(MuZeroNetwork):
 
     def setup(self):
         s = self.sizes
-        self.representation, self.dynamics = Shrinking(s), Residual(s, BoardConvolution)
+        self.representation = Shrinking(s)
+        self.dynamics = Residual(s, BoardConvolution)
         self.prediction = Residual(s._replace(num_blocks=0), BoardConvolution)
         self.action_encoder = ActionBias(s)
         self.reward_head = Heads(s, move_outputs(s), 4)

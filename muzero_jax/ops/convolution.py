@@ -105,7 +105,8 @@ def beside_convolved(inputs: Float[Array, "N H W C"], kernel: Float[Array, "kh k
 
 def _beside_backward(residuals: tuple[Array, Array], cotangent: Array) -> tuple[Array, Array]:
     inputs, kernel = residuals
-    shape, cells = inputs.shape[1:3], math.prod(inputs.shape[:3])
+    shape = inputs.shape[1:3]
+    cells = math.prod(inputs.shape[:3])
     with uncounted():
         matrix, pull_back = jax.vjp(lambda kernel: _beside_matrix(kernel, shape), kernel.astype(jnp.float32))
         flat = inputs.reshape(inputs.shape[0], -1)

@@ -176,7 +176,8 @@ def largest_divisor(available: int, *sizes: int) -> int:
 
 def describe_device(num_devices: int | None = None) -> str:
     """The devices in words: "2 CPU devices (AMD EPYC, 2 cores)" or "NVIDIA H200 (cuda)"."""
-    device, cores = jax.devices()[0], usable_cores()
+    device = jax.devices()[0]
+    cores = usable_cores()
     count = num_devices or len(jax.devices())
     if device.platform == "cpu":
         return f"{count} CPU device{'s' if count > 1 else ''} ({_cpu_name()}, {cores} core{'s' if cores > 1 else ''})"

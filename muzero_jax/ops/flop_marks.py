@@ -46,7 +46,8 @@ def by_definition(
             return counted(outputs, math.prod(kernel.shape[:3]))
 
         def pull_back(residuals: tuple[Array, Array], cotangent: Array) -> tuple[Array, Array]:
-            (height, width, _, features), cells = residuals[1].shape, math.prod(cotangent.shape[:3])
+            height, width, _, features = residuals[1].shape
+            cells = math.prod(cotangent.shape[:3])
             with uncounted():
                 of_inputs, of_kernel = backward(residuals, cotangent)
             return counted(of_inputs, height * width * features), counted(of_kernel, cells)

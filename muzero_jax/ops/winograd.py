@@ -62,7 +62,8 @@ def _backward(residuals: tuple[Array, Array], cotangent: Array) -> tuple[Array, 
     """Both cotangents, by the transposes of the forward pass's linear stages; the output's is transformed once."""
     inputs, kernel = residuals
     product = _output_tiles(cotangent)
-    flat_product, flat_tiles = _flat(product), _flat(_input_tiles(inputs))
+    flat_product = _flat(product)
+    flat_tiles = _flat(_input_tiles(inputs))
     tiles_cotangent = jnp.einsum("qptd,qpcd->qptc", flat_product, _transform_kernel(kernel, inputs.shape))
     transformed_cotangent = jnp.einsum("qptc,qptd->qpcd", flat_tiles, flat_product)
     kernel_transform = _kernel_transform(inputs.shape, kernel.dtype)

@@ -45,7 +45,8 @@ def check(files: Iterable[str], source: str | Path, trust: Trust) -> None:
         if not python_file.is_path(file):
             raise ValueError(f"{source} names {name} as code, but it is no Python file (.py); it is not run")
         try:
-            path, is_there = Path(file).resolve(), Path(file).exists()
+            path = Path(file).resolve()
+            is_there = Path(file).exists()
         except (OSError, ValueError) as error:  # too long, or impossible characters
             raise ValueError(f"{source} names {name} as code, which is not a file name; correct it") from error
         if trust.all_code or path in {Path(name).resolve() for name in trust.named} or not is_there:

@@ -93,7 +93,8 @@ def suited(config: Config, kind: str) -> tuple[Config, str]:
     times = TIMES[kind].get(config.network.kind, 1)
     play = replace(config.self_play, num_envs=times * config.self_play.num_envs)
     optimiser = replace(config.optimiser, batch_size=times * config.optimiser.batch_size)
-    network, is_wider = config.network, kind == "large GPU" and config.network.kind == "fully_convolutional"
+    network = config.network
+    is_wider = kind == "large GPU" and config.network.kind == "fully_convolutional"
     if is_wider:  # as for the H100's included agents of Connect Four and Go (docs/results/2026-11-27-h100-agents.md)
         network = replace(network, width=2 * network.width, num_blocks=2 * network.num_blocks)
     engine = "own" if config.model == "rules" else "passes"  # no preset was tried in passes with the rules

@@ -62,7 +62,8 @@ def for_every_board(network: NetworkConfig) -> NetworkConfig:
 
 def larger_hex(config: Config) -> Config:
     """Hex from 8x8: convolutions, which treat all cells alike."""
-    size, rollout = config.board_size or 0, config.self_play.rollout_length
+    size = config.board_size or 0
+    rollout = config.self_play.rollout_length
     budgets = (100, 1000) if size <= 9 else (100,) if size <= 13 else ()
     # The buffer holds a whole window and as many further starts as on 7x7.
     replay_length = -(-(config.window_length + STARTS) // rollout) * rollout

@@ -49,7 +49,8 @@ COUNTED = {
     "train/updates": "total/updates",
 }
 """The counts of an iteration, and the metrics that are their sums."""
-SIMULATIONS, SHARE = "total/simulations", "time/self_play_share"
+SIMULATIONS = "total/simulations"
+SHARE = "time/self_play_share"
 COMPARED_CHUNKS = 3
 
 
@@ -57,7 +58,8 @@ class Totals:
     """The work of an agent so far, as metrics `total/...`; a resumed run continues from its last record."""
 
     def __init__(self, config: Config, record: Record, flops: Flops):
-        self.plays, self._has_boards = config.offline is None, bool(config.board_sizes)
+        self.plays = config.offline is None
+        self._has_boards = bool(config.board_sizes)
         self._flops = flops  # of an iteration
         self._counted = COUNTED if self.plays else {"train/updates": COUNTED["train/updates"]}
         totals = [*self._counted.values(), FLOPS]
@@ -121,7 +123,8 @@ class Totals:
         """Totals, mean rates over the run's `seconds` of training, and a single-player game's returns."""
         names = ("games", "frames", "simulations", "updates") if self.plays else ("updates",)
         totals = {name: self.record[f"total/{name}"] for name in names if f"total/{name}" in self.record}
-        flops, seconds = self.record[FLOPS], max(seconds, 1e-9)
+        flops = self.record[FLOPS]
+        seconds = max(seconds, 1e-9)
         rates = {name: total / seconds for name, total in totals.items()}
         summary = {"totals": totals, "rates": rates, "flops": {"total": flops, "rate": flops / seconds}}
         if self.mean_return is not None:
@@ -134,7 +137,8 @@ class Totals:
 
 def split_time(clock: Clock, totals: Totals) -> dict[str, float]:
     """Seconds by purpose; the split between self-play and learning is an estimate (`Totals`)."""
-    program, share = clock.seconds["train"], totals.record.get(SHARE)
+    program = clock.seconds["train"]
+    share = totals.record.get(SHARE)
     parts = {"self-play and learning": program}
     if not totals.plays:
         parts = {"learning": program}

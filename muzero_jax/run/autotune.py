@@ -38,7 +38,8 @@ def tune(config: Config, mesh: Mesh, *, minutes: float, say: Callable[[str], Non
 
     Raises ValueError if the config's own sizes do not fit in memory.
     """
-    best, deadline = sizes_of(config), time.monotonic() + 60 * minutes
+    best = sizes_of(config)
+    deadline = time.monotonic() + 60 * minutes
     rates = {best: measure(config, mesh)}
     say(f"autotune: {best}: {rates[best]:,.0f} frames/s, to begin with")
     while time.monotonic() < deadline and (new := [sizes for sizes in neighbours(best) if sizes not in rates]):
@@ -63,12 +64,14 @@ def with_sizes(config: Config, sizes: Sizes) -> Config:
 
     Raises ValueError if these sizes are impossible, for example because an iteration would need half an update.
     """
-    own, old = config.optimiser, sizes_of(config)
+    own = config.optimiser
+    old = sizes_of(config)
     windows = own.updates_per_iteration * old.batch_size * sizes.num_envs * sizes.rollout_length
     updates = windows / (old.num_envs * old.rollout_length * sizes.batch_size)
     if updates < 1 or updates != int(updates):
         raise ValueError(f"the replay ratio would need {updates:g} updates an iteration")
-    share, rollout = old.num_envs / sizes.num_envs, sizes.rollout_length
+    share = old.num_envs / sizes.num_envs
+    rollout = sizes.rollout_length
     min_frames = int(config.replay.min_frames * share)
     needed = max(min_frames, config.window_length, int(config.replay.replay_length * share))
     changed = {
@@ -99,7 +102,8 @@ def measure(config: Config, mesh: Mesh) -> float:
     """Frames a second in learning iterations; ValueError if the run does not fit in memory or on the devices."""
     check_shares(config, mesh.size)
     run = compile_agent(config, algorithms.make(config), mesh, Session(), lambda text: None)
-    state, chunks = run.init(), 0
+    state = run.init()
+    chunks = 0
     progress = np.zeros(config.iterations_per_chunk, np.float32)
     to_learn = -(-(config.iterations_to_learn + 1) // config.iterations_per_chunk)  # one more: the first is slower
     for _ in range(to_learn):

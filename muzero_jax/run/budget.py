@@ -74,7 +74,8 @@ def check_learned(config: Config, done: Record) -> None:
     """Raises ValueError, which says what to do, if a run ended without an update."""
     if done["total/updates"]:
         return
-    field, iteration = spent(config, done) or "minutes", done["iteration"]
+    field = spent(config, done) or "minutes"
+    iteration = done["iteration"]
     factor = max(2.0, 3 * config.iterations_to_learn / max(iteration, 1))
     raise ValueError(
         f"this run made no updates, because learning begins with iteration {config.iterations_to_learn} and its budget "

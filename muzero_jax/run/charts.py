@@ -53,7 +53,8 @@ def plot_curves(run_dir: str | Path) -> Path:
 
     A single-player game has returns instead of scores and Elo. Raises `ValueError` if there is nothing to draw.
     """
-    path, records = Path(run_dir) / metrics.CURVES, metrics.read_records(run_dir)
+    path = Path(run_dir) / metrics.CURVES
+    records = metrics.read_records(run_dir)
     if not records:
         raise ValueError(f"there is nothing to draw for {path}; train a run first")
     by_time, by_flops = (_strength(records, along) for along in (MINUTES, FLOPS))

@@ -15,7 +15,8 @@ from typing import Any
 COMMANDS = "FUSION,CUBLAS,CUBLASLT,CUDNN,CUSTOM_CALL,DYNAMIC_SLICE_FUSION,CONDITIONAL,WHILE"
 """The operations that are captured; as a compiler option, the list replaces XLA's own. With WHILE, the least graph size
 must be 1, or else jax 0.10 captures nothing in a chunk of several iterations."""
-OLDEST_CUDA, OLDEST_JAXLIB = 12090, (0, 8, 3)
+OLDEST_CUDA = 12090
+OLDEST_JAXLIB = (0, 8, 3)
 PRODUCTS = {"xla_gpu_dot_merger_threshold_mb": "0"}
 """Keeps products of the same weights apart, which XLA would merge by copying their rows together: of the root and of
 the unrolled positions, 148 MB twelve times an iteration of Hex 5x5 on an H100."""

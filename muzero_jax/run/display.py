@@ -27,7 +27,8 @@ class ProgressDisplay:
     """
 
     def __init__(self, say: Callable[[str], None] = print, names: Sequence[str] = ("",)):
-        self.say, self._spent = say, 0.0
+        self.say = say
+        self._spent = 0.0
         self._line_seconds = LINE_SECONDS * len(names)
         self._records: dict[str, metrics.Record] = {name: {} for name in names}
         self._usual_losses: dict[str, float] = {}
@@ -49,7 +50,8 @@ class ProgressDisplay:
 
         A line combines all records of its iteration. `spent` is the spent share of the budget, for the time left.
         """
-        before, self._spent = self._records[name], spent
+        before = self._records[name]
+        self._spent = spent
         is_kept = self._live or record.get("iteration") == before.get("iteration")
         self._records[name] = {**(before if is_kept else {}), **record, **self._jump(record, name)}
         self._unshown[name] = None
@@ -98,11 +100,13 @@ class ProgressDisplay:
                 line = " | ".join(" ".join(field) for field in fields.items())
                 self.say(f"{name}: {line}" if name else line)
             sys.stdout.flush()  # so that a log file has the line at once
-        self._unshown, self._shown_at = {}, time.monotonic()
+        self._unshown = {}
+        self._shown_at = time.monotonic()
 
     def _fields(self, record: Mapping[str, Any]) -> dict[str, str]:
         """The record's values for the display, as text by label."""
-        elapsed, jump = record.get("time/minutes", 0.0), record.get(_JUMP)
+        elapsed = record.get("time/minutes", 0.0)
+        jump = record.get(_JUMP)
         scores = metrics.scores(record)
         counts = {"total/games": "games", **metrics.RATES}
         losses = ", ".join(f"{name} {record[key]:.3f}" for key, name in metrics.losses([record]).items())

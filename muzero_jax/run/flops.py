@@ -84,7 +84,8 @@ def _dot_general(equation: Any) -> float:
 
 def _convolution(equation: Any) -> float:
     """Every output number is a sum over the kernel's window and its input channels."""
-    kernel, output = equation.invars[1].aval.shape, equation.outvars[0].aval.shape
+    kernel = equation.invars[1].aval.shape
+    output = equation.outvars[0].aval.shape
     channels_out = kernel[equation.params["dimension_numbers"].rhs_spec[0]]
     return 2.0 * math.prod(output) * math.prod(kernel) / channels_out
 

@@ -77,7 +77,8 @@ class Interrupt:
         del frame
         if signum == signal.SIGHUP:
             _silence()
-        is_first, self.signal = self.signal is None, self.signal or signum
+        is_first = self.signal is None
+        self.signal = self.signal or signum
         signal.signal(signal.SIGINT, self._on_ctrl_c)
         if is_first and self._is_saved:
             raise Stopped

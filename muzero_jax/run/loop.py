@@ -18,7 +18,8 @@ class Timer:
     """Says when another `minutes` have passed; never if they are 0."""
 
     def __init__(self, minutes: float, now: float):
-        self._minutes, self._last = minutes, now
+        self._minutes = minutes
+        self._last = now
 
     def due(self, now: float) -> bool:
         """True once per interval."""
@@ -46,7 +47,8 @@ class Evaluations:
         """Whether an evaluation is due; at intervals of the clock, only if the matches are compiled."""
         if not self._parts:
             return are_compiled and self._timer.due(run.clock.minutes)
-        before, self._passed = self._passed, self._parts_passed(run, run.iteration, run.clock.minutes)
+        before = self._passed
+        self._passed = self._parts_passed(run, run.iteration, run.clock.minutes)
         return self._passed > before
 
     def is_behind(self, run: Run) -> bool:
@@ -69,10 +71,13 @@ def loop(run: Run, *, matches: Future, stop_requested: Callable[[], bool], save_
     evaluates = run.config.evaluation.while_training and processes.count() == 1
     if run.iteration == 0 and evaluates:
         run.begin()
-    evaluations, saves = Evaluations(run), Timer(save_minutes, run.clock.minutes)
+    evaluations = Evaluations(run)
+    saves = Timer(save_minutes, run.clock.minutes)
     start = -1 if evaluations.is_behind(run) else run.iteration
     while True:
-        now, is_over, asked = run.clock.minutes, run.is_over(), stop_requested()
+        now = run.clock.minutes
+        is_over = run.is_over()
+        asked = stop_requested()
         may_evaluate = evaluates and run.iteration > start and not asked
         evaluate = may_evaluate and (evaluations.due(run, matches.done()) or is_over)
         stop, save, *progress = processes.from_first(

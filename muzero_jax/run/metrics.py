@@ -21,16 +21,21 @@ from muzero_jax.own.files import explained, write_whole
 Record = dict[str, Any]
 """Numbers by name; None for a number that was not finite."""
 
-FILE, CURVES, WANDB_ID = "metrics.jsonl", "curves.png", "wandb-id.txt"
+FILE = "metrics.jsonl"
+CURVES = "curves.png"
+WANDB_ID = "wandb-id.txt"
 FLUSH_SECONDS = 30
 """Seconds between two writes of TensorBoard's events, because the run waits for each."""
-ELO, OPENINGS = "eval/elo", "eval/openings_right"
+ELO = "eval/elo"
+OPENINGS = "eval/openings_right"
 POINTS = "eval/points/"
 """Before an opponent: the mean points of a game against it."""
-RETURN, RANDOM_RETURN = "selfplay/mean_return", "selfplay/random_return"
+RETURN = "selfplay/mean_return"
+RANDOM_RETURN = "selfplay/random_return"
 RETURNS = {RETURN: "self-play", RANDOM_RETURN: "random play"}
 """The metrics that a single-player game has instead of scores."""
-MINUTES, FLOPS = "time/minutes", "total/flops"
+MINUTES = "time/minutes"
+FLOPS = "total/flops"
 LOSSES = {"train/loss": "total"} | {f"train/{name}_loss": name for name in ("policy", "value", "reward")}
 RATES = {
     "selfplay/frames_per_second": "frames/s",
@@ -98,7 +103,8 @@ class Callbacks:
         on_metrics: Callable[[Record], object] | None = None,
         on_evaluation: Callable[[Record], object] | None = None,
     ):
-        self._on_metrics, self._on_evaluation = on_metrics, on_evaluation
+        self._on_metrics = on_metrics
+        self._on_evaluation = on_evaluation
         self.error: BaseException | None = None
 
     def write(self, record: Record) -> None:
@@ -170,7 +176,8 @@ def _wandb(run_dir: Path, config: Mapping[str, Any]) -> Iterator[Callable[[Recor
 
 def read_records(run_dir: str | Path) -> list[Record]:
     """The records of `metrics.jsonl`, oldest first, except a line that a kill left incomplete."""
-    path, records = Path(run_dir) / FILE, []
+    path = Path(run_dir) / FILE
+    records = []
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
         with suppress(json.JSONDecodeError):
             records.append(json.loads(line))

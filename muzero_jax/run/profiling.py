@@ -46,8 +46,10 @@ class ChunkProfiler:
 
     def __init__(self, directory: Path | None):
         self._directory = directory
-        self._is_warm, self._is_tracing = False, False
-        self._num_traced, self._deadline = 0, 0.0
+        self._is_warm = False
+        self._is_tracing = False
+        self._num_traced = 0
+        self._deadline = 0.0
 
     def __enter__(self) -> "ChunkProfiler":
         return self
@@ -77,7 +79,8 @@ class ChunkProfiler:
         options = jax.profiler.ProfileOptions()
         options.python_tracer_level = 0  # a chunk is one call from Python
         jax.profiler.start_trace(directory, create_perfetto_trace=True, profiler_options=options)
-        self._is_tracing, self._deadline = True, time.perf_counter() + MAX_SECONDS
+        self._is_tracing = True
+        self._deadline = time.perf_counter() + MAX_SECONDS
 
     def stop(self) -> None:
         """Ends tracing for good, and writes the trace."""
@@ -109,7 +112,8 @@ def seconds_by_scope(events: list[dict], program_text: str) -> dict[str, float]:
       program_text: the compiled program. Operations without metadata have the empty scope: some of XLA's rewrites lose
         it, and those that XLA adds (mostly copies) have none.
     """
-    scopes, module = operation_scopes(program_text), program_text.split(maxsplit=2)[1].rstrip(",")
+    scopes = operation_scopes(program_text)
+    module = program_text.split(maxsplit=2)[1].rstrip(",")
     seconds: Counter[str] = Counter()
     for event in events:
         arguments = event.get("args", {})

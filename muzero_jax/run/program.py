@@ -24,7 +24,9 @@ def init(algorithm: Algorithm, seed: Any) -> TrainState:
     """The state of a run before its first iteration."""
     seed_key = jax.random.key(seed)
     actor_key, learner_key = jax.random.split(jax.random.fold_in(seed_key, _INIT))
-    environment, model, search = algorithm.environment, algorithm.model, algorithm.search(noise=True)
+    environment = algorithm.environment
+    model = algorithm.model
+    search = algorithm.search(noise=True)
     actor = algorithm.init_actor(environment, actor_key)
     learner = algorithm.init_learner(model, algorithm.optimiser, learner_key)
     play = partial(algorithm.rollout, environment=environment, search=search, choose=algorithm.choose)
@@ -35,7 +37,8 @@ def init(algorithm: Algorithm, seed: Any) -> TrainState:
 
 def state_specs() -> TrainState:
     """A TrainState's partition over the mesh, as a prefix tree: games and buffer are split, the rest is replicated."""
-    everywhere, games = PartitionSpec(), PartitionSpec(AXIS)
+    everywhere = PartitionSpec()
+    games = PartitionSpec(AXIS)
     frames = PartitionSpec(None, AXIS)
     buffer = ReplayState(frames, everywhere, everywhere, priority=frames)  # type: ignore  # also if it is None
     return TrainState(games, everywhere, buffer, everywhere, everywhere)  # type: ignore
@@ -68,7 +71,8 @@ def make_chunk(
     `progress` is the spent share of the run's budget before each iteration. The state is donated. `plays` says whether
     an iteration plays before it learns.
     """
-    specs, everywhere = state_specs(), PartitionSpec()
+    specs = state_specs()
+    everywhere = PartitionSpec()
     chunk = shard_map(partial(iterate, algorithm, plays=plays), mesh, (specs, everywhere), (specs, everywhere))
     return jax.jit(chunk, donate_argnums=0)
 

@@ -127,7 +127,8 @@ class Run:
         with self.profiler.chunk(), self.clock.measure("train"):
             self.state, metrics = self.program.advance(self.state, progress)
             agents = self.program.agents(jax.device_get(metrics))
-        self.iteration, self.saved = self.iteration + len(progress), False
+        self.iteration = self.iteration + len(progress)
+        self.saved = False
         for member, found in zip(self.members, agents, strict=True):
             if member.failure:
                 continue
@@ -189,7 +190,8 @@ class Run:
 
         `found` are the entries of the final evaluation; None: the run is not finished.
         """
-        config, seconds = member.config, self.clock.seconds["train"]
+        config = member.config
+        seconds = self.clock.seconds["train"]
         summary = {"iteration": self.iteration, "finished": found is not None, "strength": {}} | (found or {})
         summary |= {
             "elo": member.evaluator.ratings(),

@@ -81,7 +81,8 @@ def train(
         start = time.perf_counter()
         steps = checkpoint_steps(checkpoints.directory) if session.resume else []  # none if the run ended before a save
         (newest,) = processes.from_first(np.array([steps[-1] if steps else -1])).tolist()
-        is_new, iteration = newest < 0, max(newest, 0)
+        is_new = newest < 0
+        iteration = max(newest, 0)
         if is_new and session.resume and run_directory.read_summary(folder):
             raise ValueError(f"{folder} has a summary but no checkpoint to continue from; --overwrite starts it again")
         algorithm, init, abstract, abstract_params, program, plan, flops_ = compile_run(is_new)
@@ -102,7 +103,8 @@ def train(
         totals = [Totals(agent.config, record, flops_) for agent, record in zip(planned, records, strict=True)]
         measure_random_return(algorithm.environment, *totals, say=say)
         say(f"{'training' if is_new else f'continuing from iteration {iteration}'}; Ctrl-C saves and stops")
-        where, members = devices.local_mesh(mesh), []
+        where = devices.local_mesh(mesh)
+        members = []
         for agent, own in zip(planned, totals, strict=True):
             evaluator = make_evaluator(agent.config, algorithm, where, agent.folder, abstract_params, iteration)
             write = opened.enter_context(open_outputs(agent, session, iteration, callbacks))
@@ -118,7 +120,8 @@ def train_to_end(
     run: Run, session: Session, interrupt: Interrupt, callbacks: Callbacks, say: Say
 ) -> list[Result | ValueError]:
     """Loops until the run or the session is over, and plays the final matches if the run is."""
-    first, folder = run.members[0], run.members[0].folder
+    first = run.members[0]
+    folder = run.members[0].folder
     tasks = first.evaluator.compilations() if processes.is_first() else []
     with in_background(tasks) as matches:
         with interrupt.by_ctrl_c(), run.display, run.profiler:
@@ -150,7 +153,8 @@ def train_to_end(
 
 def keep(agent: Planned, say: Say) -> None:
     """Writes the files that make an agent's folder a run's, and records its Python files as trusted (`own.trust`)."""
-    config, folder = agent.config, agent.folder
+    config = agent.config
+    folder = agent.folder
     folder.mkdir(exist_ok=True)
     configs.save(config, folder)
     run_directory.reopen(folder)

@@ -21,8 +21,10 @@ from muzero_jax.storage.fields import (
     typed,
 )
 
-Common, Single = Fact(common=True), Fact(common=True, single=True)
-Repeated, Early = Fact(repeated=True), Fact(early=True)
+Common = Fact(common=True)
+Single = Fact(common=True, single=True)
+Repeated = Fact(repeated=True)
+Early = Fact(early=True)
 Chosen = Fact(repeated=True, early=True, common=True)
 
 

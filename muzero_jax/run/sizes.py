@@ -30,7 +30,8 @@ def of_board(config: Config, size: int) -> Config:
 
     Boards larger than the run's own `board_size` keep its `td_steps`.
     """
-    cells, of_config = size**2, (config.board_size or size) ** 2
+    cells = size**2
+    of_config = (config.board_size or size) ** 2
     exploration = min(1.0, config.self_play.exploration * of_config / cells)
     return replace(
         config,
@@ -57,7 +58,8 @@ def own_state(state: TrainState, size: int) -> TrainState:
 
 def with_own(state: TrainState, size: int, own: TrainState) -> TrainState:
     """The state after a chunk of one board."""
-    actor, replay = state.actor | {name(size): own.actor}, state.replay | {name(size): own.replay}  # type: ignore
+    actor = state.actor | {name(size): own.actor}  # type: ignore
+    replay = state.replay | {name(size): own.replay}
     return own._replace(actor=actor, replay=replay)
 
 
@@ -80,7 +82,8 @@ def compile_sizes(
     """`compiled.compile_agent` for a run of several boards; `algorithm` is that of the config's `board_size`."""
     others = {size: algorithms.make(of_board(config, size)) for size in config.boards if size != config.board_size}
     own = {size: others.get(size, algorithm) for size in config.boards}
-    init, progress = make_init(own, config.seed, mesh), program.abstract_progress(config.iterations_per_chunk)
+    init = make_init(own, config.seed, mesh)
+    progress = program.abstract_progress(config.iterations_per_chunk)
     abstract = init.eval_shape()
     states = {size: own_state(abstract, size) for size in own}
     traced = {size: program.make_chunk(own[size], mesh).trace(states[size], progress) for size in own}

@@ -92,7 +92,8 @@ def visit(
     zeros = jnp.zeros((num_games, num_actions))
     row = Row(root.prior, zeros, zeros, root.value, root.value)
     scores, actions = lax.top_k(score(row), len(rounds) - 1)
-    is_active, actions = jnp.isfinite(scores.T), actions.T  # [W, B]
+    is_active = jnp.isfinite(scores.T)  # [W, B]
+    actions = actions.T
     actions = jnp.where(is_active, actions, actions[0])  # a lane without its own action is idle
     num_visited = jnp.asarray(rounds)[is_active.sum(0)]  # [B, P]
     num_passes = (num_visited > 0).sum(-1).max()
@@ -103,7 +104,8 @@ def visit(
     for width, start, end, is_certain in phases(rounds):
         if width < len(actions):
             kept = lax.top_k(_scores(score, row, actions, is_active).T, width)[1].T
-            actions, is_active = actions[kept, games], is_active[kept, games]
+            actions = actions[kept, games]
+            is_active = is_active[kept, games]
             lanes = jax.tree.map(partial(_kept, kept=kept), lanes)
         turn = partial(_turn, score=score, actions=actions, num_visited=num_visited, grow=grow)
         stop = end if is_certain else jnp.minimum(end, num_passes)
@@ -192,7 +194,8 @@ def _kept(x: Array, *, kept: Array) -> Array:
 
 def _plant(node: Node) -> Lanes:
     """Lanes of one node each."""
-    zero, none = jnp.zeros_like(node.prior), jnp.zeros(node.value.shape, jnp.int32)
+    zero = jnp.zeros_like(node.prior)
+    none = jnp.zeros(node.value.shape, jnp.int32)
     one = jnp.ones_like(node.value)
     lanes = Lanes(
         prior=node.prior,
@@ -228,7 +231,8 @@ def _with_room(lanes: Lanes, more: int) -> Lanes:
 def _pass(new: Array, lanes: Lanes, *, simulator: Simulator, params: Params, below: Rule, key: Array) -> Lanes:
     """Adds node `new` to every lane."""
     num_nodes, num_lanes = lanes.count.shape
-    nodes, lane = jnp.arange(num_nodes), jnp.arange(num_lanes)
+    nodes = jnp.arange(num_nodes)
+    lane = jnp.arange(num_lanes)
     with jax.named_scope("descend"):
         chosen = below(_rows(lanes)).reshape(num_nodes, num_lanes)
         child = jnp.take_along_axis(lanes.children, chosen[..., None], axis=-1)[..., 0]
@@ -247,7 +251,8 @@ def _pass(new: Array, lanes: Lanes, *, simulator: Simulator, params: Params, bel
 def _add(lanes: Lanes, new: Array, node: Node, parent: Array, action: Array) -> Lanes:
     """The lanes with node `new` [G], whose value counts for all nodes on its path."""
     num_nodes, num_lanes = lanes.count.shape
-    nodes, lane = jnp.arange(num_nodes), jnp.arange(num_lanes)
+    nodes = jnp.arange(num_nodes)
+    lane = jnp.arange(num_lanes)
     is_new = nodes == new  # [M]
     above = lanes.path_discount[parent, lane]  # [G, M]
     fresh = {

@@ -67,7 +67,8 @@ def gumbel_search(
 
         if in_passes:
             rounds = passes.rounds_of(considered_visits(min(most_considered, num_actions), num_simulations))
-            row, tree = passes.visit(root, simulator, params, score, below, expand_key, rounds=rounds), None
+            row = passes.visit(root, simulator, params, score, below, expand_key, rounds=rounds)
+            tree = None
         else:
             table = jnp.asarray(considered_visits(most_considered, num_simulations))
             num_considered = jnp.minimum(most_considered, legal_action_mask.sum(-1))
@@ -207,7 +208,8 @@ def halving(num_considered: int, num_simulations: int) -> list[int]:
     if num_considered <= 1:
         return list(range(num_simulations))
     num_phases = math.ceil(math.log2(num_considered))
-    sequence, visits = [], 0
+    sequence = []
+    visits = 0
     while len(sequence) < num_simulations:
         for _ in range(max(1, num_simulations // (num_phases * num_considered))):
             sequence += [visits] * num_considered

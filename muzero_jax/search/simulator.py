@@ -108,7 +108,8 @@ def learned_chance_model(
     def root(params, roots):
         output = model.initial_inference(params, roots.observation)
         value = model.to_scalar(output.value_logits)
-        zeros, never = jnp.zeros_like(value), jnp.zeros(value.shape, bool)
+        zeros = jnp.zeros_like(value)
+        never = jnp.zeros(value.shape, bool)
         return Node(policy(output), value, (output.embedding, never), zeros, zeros, never)
 
     def expand(params, key, index, embedding):
@@ -120,7 +121,8 @@ def learned_chance_model(
         prior = jnp.where(was_chance[:, None], padded(actions, width), padded(outcomes, width))
         reward = jnp.where(was_chance, 0.0, model.to_scalar(output.reward_logits))
         sign = expected_sign(output) if predicted_discount else jnp.ones_like(reward)
-        value, is_chance = model.to_scalar(output.value_logits), ~was_chance
+        value = model.to_scalar(output.value_logits)
+        is_chance = ~was_chance
         signed = jnp.where(was_chance, discount * sign, 1.0)
         return Node(prior, value, (output.embedding, is_chance), reward, signed, is_chance)
 
@@ -178,7 +180,8 @@ def _ground_truth_chance_model(chance: Chance, num_actions: int, judge: Callable
 
     def root(params, roots):
         prior, value = judge(params, roots.state)
-        zeros, never = jnp.zeros_like(value), jnp.zeros(value.shape, bool)
+        zeros = jnp.zeros_like(value)
+        never = jnp.zeros(value.shape, bool)
         order = tie_breaks(roots.observation, chance.num_outcomes)
         return Node(prior, value, (roots.state, never, order), zeros, zeros, never)
 
@@ -195,8 +198,10 @@ def _ground_truth_chance_model(chance: Chance, num_actions: int, judge: Callable
         states, reward, discount = _where(was_chance | is_passed, *results)
         prior, value = judge(params, states)
         value = jnp.where(discount == 0, 0.0, value)
-        unjudged, never = jnp.zeros_like(value), jnp.zeros_like(is_passed)
-        edge, embedding = (moved.reward, moved.discount), (moved.state, is_passed, order)
+        unjudged = jnp.zeros_like(value)
+        never = jnp.zeros_like(is_passed)
+        edge = (moved.reward, moved.discount)
+        embedding = (moved.state, is_passed, order)
         afterstate = Node(padded(probabilities, width), unjudged, embedding, *edge, is_passed)
         passed = Passed(afterstate, is_passed, outcome)
         return Node(padded(prior, width), value, (states, never, order), reward, discount, never, passed)

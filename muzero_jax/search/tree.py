@@ -133,7 +133,8 @@ def _descend(tree: Tree, root_action: Array, rules: Rules) -> tuple[Array, Array
         node, action, child = carry
         arrived = child == UNVISITED
         chosen = rules.below(row_of(tree, child))
-        node, action = jnp.where(arrived, node, child), jnp.where(arrived, action, chosen)
+        node = jnp.where(arrived, node, child)
+        action = jnp.where(arrived, action, chosen)
         return node, action, jnp.where(arrived, UNVISITED, enter(child, chosen))
 
     root = jnp.full_like(root_action, ROOT)
@@ -181,12 +182,14 @@ def _backup(tree: Tree, leaf: Array) -> Tree:
 
     def climb(carry):
         visits, q, value, count, node, node_value, outcome = carry
-        reward, discount = tree.reward[node, games], tree.discount[node, games]
+        reward = tree.reward[node, games]
+        discount = tree.discount[node, games]
         outcome = reward + discount * outcome
         # A game whose root is reached waits for the others: it writes past the end, where writes are dropped.
         parent = jnp.where(node == ROOT, num_nodes, tree.parent[node, games])
         edge = parent, games, tree.action[node, games]
-        old_value, old_count = value[parent, games], count[parent, games]
+        old_value = value[parent, games]
+        old_count = count[parent, games]
         parent_value = (old_value * old_count + outcome) / (old_count + 1)
         return (
             visits.at[edge].add(1, mode="drop"),
@@ -198,7 +201,8 @@ def _backup(tree: Tree, leaf: Array) -> Tree:
             outcome,
         )
 
-    node, leaf_value = jnp.full(num_games, leaf), tree.value[leaf]
+    node = jnp.full(num_games, leaf)
+    leaf_value = tree.value[leaf]
     start = tree.visits, tree.q, tree.value, tree.count, node, leaf_value, leaf_value
     visits, q, value, count, *_ = lax.while_loop(lambda carry: (carry[4] != ROOT).any(), climb, start)
     return tree._replace(visits=visits, q=q, value=value, count=count)

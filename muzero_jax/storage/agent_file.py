@@ -25,10 +25,12 @@ from muzero_jax.storage import shapes
 from muzero_jax.storage.config import Config
 from muzero_jax.types import Params
 
-PREFIX, SUFFIX = configs.AGENT_PREFIX, ".safetensors"
+PREFIX = configs.AGENT_PREFIX
+SUFFIX = ".safetensors"
 SHIPPED = Path(__file__).parent.parent / "agents"
 """The folder of the included agents."""
-FORMAT, FORMAT_VERSION = "muzero_jax agent", 1
+FORMAT = "muzero_jax agent"
+FORMAT_VERSION = 1
 
 
 class Stored(NamedTuple):
@@ -69,7 +71,8 @@ def save(file: str | Path, config: Config, params: Params, *, iteration: int, ca
 
     Raises ValueError if the file cannot be written.
     """
-    file, leaves = Path(file), jax.tree_util.tree_leaves_with_path(params)
+    file = Path(file)
+    leaves = jax.tree_util.tree_leaves_with_path(params)
     arrays = {jax.tree_util.keystr(path): np.asarray(leaf, order="C") for path, leaf in leaves}
     metadata = {
         "format": FORMAT,
@@ -99,7 +102,8 @@ def read(file: Path, trust_in: Trust = OWN_FILES_ALONE) -> Stored:
     if metadata.get("format") != FORMAT or metadata.get("format_version") != str(FORMAT_VERSION):
         raise ValueError(f"{file} holds no agent of this version of muzero_jax; export it again, or update muzero_jax")
     try:
-        config, iteration = configs.from_json(metadata.get("config", "")), int(metadata.get("iteration", ""))
+        config = configs.from_json(metadata.get("config", ""))
+        iteration = int(metadata.get("iteration", ""))
     except ValueError as error:
         problem = shown(error, longest=300)
         raise ValueError(f"{file} cannot be loaded: {problem}; update muzero_jax, or export the agent again") from error

@@ -39,7 +39,8 @@ class Checkpointer:
     """
 
     def __init__(self, directory: str | Path, *, keep: int = 3):
-        self.directory, self.keep = Path(directory).resolve(), keep
+        self.directory = Path(directory).resolve()
+        self.keep = keep
         self._saving: Any = None
 
     def __enter__(self) -> "Checkpointer":
@@ -55,7 +56,8 @@ class Checkpointer:
 
     @cached_property
     def _manager(self) -> ocp.training.Checkpointer:
-        context, newest = ocp.Context(), ocp.training.preservation_policies.LatestN(self.keep)
+        context = ocp.Context()
+        newest = ocp.training.preservation_policies.LatestN(self.keep)
         # Else each device writes a part of replicated arrays, and Orbax compiles a program per shape and device for it.
         context.array.saving.use_replica_parallel = False
         # Else, on a full disk, its threads wait 20 minutes for a folder that cannot be made.
@@ -76,7 +78,8 @@ class Checkpointer:
 
     def wait(self) -> None:
         """Waits until the last save is on the disk; raises `ValueError` if the disk is full."""
-        saving, self._saving = self._saving, None
+        saving = self._saving
+        self._saving = None
         if saving is not None:
             with _writing(self.directory):
                 saving.result()
@@ -90,7 +93,8 @@ class Checkpointer:
           abstract_state: `jax.ShapeDtypeStruct`s with the shardings to restore to (default: the first device), which
             may be on more or fewer devices than those of the save.
         """
-        folder, parts = self.directory / str(step), _parts(abstract_state)
+        folder = self.directory / str(step)
+        parts = _parts(abstract_state)
         params = _read(folder, "params", parts["params"])
         state = _read(folder, "state", parts["state"])
         return state._replace(learner=state.learner._replace(params=params))
@@ -112,7 +116,8 @@ def save_params(directory: str | Path, step: int, params: Params) -> None:
         shutil.rmtree(saving, ignore_errors=True)
         with ts.Transaction() as transaction:
             for name, array in shapes.named(params).items():
-                spec, values = _array_spec(saving / "params", name), np.asarray(array)
+                spec = _array_spec(saving / "params", name)
+                values = np.asarray(array)
                 kind = {"dtype": values.dtype, "shape": values.shape}
                 ts.open(spec, create=True, transaction=transaction, **kind).result().write(values).result()
         shutil.rmtree(folder, ignore_errors=True)
@@ -134,7 +139,8 @@ def describe_replay(directory: str | Path) -> dict[str, str]:
 
     Reads no array.
     """
-    prefix, arrays = "replay.", shapes.describe(_open(_find(directory), "state"))
+    prefix = "replay."
+    arrays = shapes.describe(_open(_find(directory), "state"))
     return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
@@ -190,7 +196,8 @@ def _read(folder: Path, part: str, abstract: Any, *, partial: bool = False) -> A
 
     `partial` skips saved arrays that are not in `abstract`.
     """
-    stores, wanted = _open(folder, part), shapes.named(abstract)
+    stores = _open(folder, part)
+    wanted = shapes.named(abstract)
     saved = {name: store for name, store in stores.items() if name in wanted or not partial}
     if found := shapes.difference(shapes.describe(saved), shapes.describe(wanted)):
         maker = "by another network" if part == "params" else "with other settings"

@@ -28,7 +28,8 @@ from muzero_jax.storage.config_groups import (
 )
 from muzero_jax.storage.fields import Fact, Name, PositiveFloat, PositiveInt, Seed, decode, fields_of, value_at
 
-Budget, Fixed = Fact(budget=True, common=True), Fact(fixed=True, common=True)
+Budget = Fact(budget=True, common=True)
+Fixed = Fact(fixed=True, common=True)
 
 
 @dataclass(frozen=True)

@@ -100,9 +100,11 @@ def flag_of(name: str) -> str:
 @functools.cache
 def fields_of(cls: type, prefix: str = "") -> tuple[Field, ...]:
     """Every field of a dataclass; fields of nested dataclasses have dotted names."""
-    hints, found = typing.get_type_hints(cls, include_extras=True), []
+    hints = typing.get_type_hints(cls, include_extras=True)
+    found = []
     for field in dataclasses.fields(cls):
-        hint, name = hints[field.name], f"{prefix}{field.name}"
+        hint = hints[field.name]
+        name = f"{prefix}{field.name}"
         if dataclasses.is_dataclass(hint):
             found += fields_of(hint, f"{name}.")  # type: ignore
         else:
@@ -121,7 +123,8 @@ def allowed(hint: Any) -> str:
 
     A `Meta` with a description has its own words.
     """
-    kind, metas = _kind(hint), [note for note in _parts(hint) if isinstance(note, Meta)]
+    kind = _kind(hint)
+    metas = [note for note in _parts(hint) if isinstance(note, Meta)]
     said = next((meta.description for meta in metas if meta.description), None)
     if typing.get_origin(kind) is Literal:
         said = f"one of {', '.join(typing.get_args(kind))}"
@@ -151,7 +154,8 @@ def decode(cls: type[Record], values: Any, *, strict: bool = True, group: str = 
     """
     if not isinstance(values, dict):
         raise ValueError(f"{flag_of(group[:-1]) if group else 'it'} is {shown(values)}, but must be an object")
-    hints, decoded = typing.get_type_hints(cls, include_extras=True), {}
+    hints = typing.get_type_hints(cls, include_extras=True)
+    decoded = {}
     for name, value in values.items():
         if name not in hints:
             near = difflib.get_close_matches(name, hints, n=1)

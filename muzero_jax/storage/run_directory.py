@@ -24,8 +24,13 @@ from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from muzero_jax.storage.config import Config
 
-CHECKPOINTS, VERSIONS, PROFILE, SUMMARY, LOCK = "checkpoints", "versions", "profile", "summary.json", ".lock"
-SHARED, TOGETHER = "together.json", "together"
+CHECKPOINTS = "checkpoints"
+VERSIONS = "versions"
+PROFILE = "profile"
+SUMMARY = "summary.json"
+LOCK = ".lock"
+SHARED = "together.json"
+TOGETHER = "together"
 ALGORITHM = "algorithm.py"
 """A copy of the user's own algorithm, which tells runs apart and never runs."""
 

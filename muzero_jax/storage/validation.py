@@ -18,8 +18,11 @@ def validate(config: Config) -> Config:
 
 def _problems(config: Config) -> Iterator[str]:
     """A sentence for each impossible combination of fields."""
-    network, algorithm, optimiser = config.network, config.algorithm, config.optimiser
-    length, rollout = config.replay.replay_length, config.self_play.rollout_length
+    network = config.network
+    algorithm = config.algorithm
+    optimiser = config.optimiser
+    length = config.replay.replay_length
+    rollout = config.self_play.rollout_length
     if config.minutes is config.frames is config.updates is config.max_iterations is None:
         yield "the run has no budget and would never end; give --minutes, --frames or --updates"
     if config.offline and config.frames:

@@ -24,22 +24,27 @@ from scripts.benchmarks.report import Record, Section, rates_table, table
 from scripts.benchmarks.suites import Case, Ratio
 from scripts.benchmarks.timing import Effort, Variant
 
-COPIES, NUMPY, HOST = "JAX with copies", "NumPy", "JAX CPU"
+COPIES = "JAX with copies"
+NUMPY = "NumPy"
+HOST = "JAX CPU"
 DTYPES = ("float32", "bfloat16", "float16")
-EFFORT, LONG_SECONDS = Effort(rounds=5, seconds=0.05), 20.0
+EFFORT = Effort(rounds=5, seconds=0.05)
+LONG_SECONDS = 20.0
 Devices = dict[str, Any]
 """JAX's devices to compare, by their name in tables: the one that runs use, and, if that is an accelerator, the CPU."""
 
 
 def find_devices() -> Devices:
     """The devices; RuntimeError if JAX_PLATFORMS excludes the CPU, with which the report compares."""
-    device, host = jax.devices()[0], jax.devices("cpu")[0]
+    device = jax.devices()[0]
+    host = jax.devices("cpu")[0]
     return {HOST: host} if device.platform == "cpu" else {f"JAX {device.platform.upper()}": device, HOST: host}
 
 
 def networks() -> dict[str, Config]:
     """The networks by their name in tables, each for one initial and one recurrent inference in float32."""
-    small, tower = presets.preset("hex", 5), replace(presets.tower("hex", num_bins=2), board_size=9)
+    small = presets.preset("hex", 5)
+    tower = replace(presets.tower("hex", num_bins=2), board_size=9)
     mlps = [replace(small, network=replace(small.network, kind="mlp", width=width)) for width in (128, 512)]
     return {
         f"{c.network.kind} {c.network.width}x{c.network.num_blocks}, {c.board_size}x{c.board_size}": computing(
@@ -51,15 +56,18 @@ def networks() -> dict[str, Config]:
 
 def computing(config: Config, dtype: str) -> Config:
     """`config` with its network in a dtype, and with a search of one simulation."""
-    network, search = replace(config.network, compute_dtype=dtype), replace(config.search, num_simulations=1)
+    network = replace(config.network, compute_dtype=dtype)
+    search = replace(config.search, num_simulations=1)
     return replace(config, network=network, search=search)
 
 
 def measure(about: dict[str, Any], *, quick: bool) -> Iterator[Section]:
     """All chapters, each as soon as it is measured; `about` describes the machine before the measurements."""
-    found, every = find_devices(), 3 if quick else 1
+    found = find_devices()
+    every = 3 if quick else 1
     device = next(iter(found.values()))
-    accelerator, chosen = len(found) > 1, dict([*networks().items()][: 1 if quick else None])
+    accelerator = len(found) > 1
+    chosen = dict([*networks().items()][: 1 if quick else None])
     yield hardware_section(about)
     sizes = (64, 128, 256, 512, 1024, 2048, 4096, *[8192] * accelerator)[::every]
     products = swept(products_of(found, sizes))
@@ -170,7 +178,8 @@ def inferences_of(found: Devices, name: str, config: Config, batches: Iterable[i
         params, observation = inputs_of(config, batch)
         variants = on_jax(found, batch, infer, params, observation)
         if others:
-            call, params = jax.jit(infer), jax.device_put(params, found[there])
+            call = jax.jit(infer)
+            params = jax.device_put(params, found[there])
             variants[COPIES] = Variant(lambda: jax.device_get(call(params, observation)), batch)
         return variants
 
@@ -185,7 +194,8 @@ def dtypes_of(device: Any, chosen: dict[str, Config], *, larger: bool) -> Iterat
     An accelerator gets `larger` sizes, because it does a CPU's millisecond of work in the microseconds that starting a
     program takes, and then no dtype is faster than another.
     """
-    side, product = 8192 if larger else 1024, jax.jit(partial(jnp.matmul, preferred_element_type=jnp.float32))
+    side = 8192 if larger else 1024
+    product = jax.jit(partial(jnp.matmul, preferred_element_type=jnp.float32))
 
     def make_product():
         factors = np.random.default_rng(0).normal(size=(2, side, side))
@@ -209,7 +219,8 @@ def transfers_of(device: Any, sizes: Iterable[int]) -> Iterator[Case]:
     renew = jax.jit(lambda x: x + 1)  # JAX keeps the host's copy of a fetched array
 
     def make(size):
-        values, work = np.random.default_rng(0).normal(size=size // 4).astype(np.float32), size / 1e9
+        values = np.random.default_rng(0).normal(size=size // 4).astype(np.float32)
+        work = size / 1e9
         there = jax.device_put(values, device)
         return {
             "NumPy copy": Variant(np.copy, work, prepare=values.copy),
@@ -226,7 +237,8 @@ def transfers_of(device: Any, sizes: Iterable[int]) -> Iterator[Case]:
 
 def precision_section(cases: Iterable[Case]) -> Section:
     """The chapter on precision: rates, and errors relative to float32."""
-    found, errors = [], {}
+    found = []
+    errors = {}
     for case in cases:
         variants = case.make()
         found.append(suites.measure(case._replace(make=lambda variants=variants: variants), EFFORT))
@@ -293,7 +305,8 @@ def memory_section(device: Any, chosen: dict[str, Config]) -> Section:
 def frame_bytes(config: Config) -> tuple[float, float]:
     """Bytes of one frame in the replay buffer: as float32 arrays and numbers, and in ours."""
     algorithm = algorithms.make(config)
-    environment, frames = algorithm.environment, config.replay.replay_length * config.self_play.num_envs
+    environment = algorithm.environment
+    frames = config.replay.replay_length * config.self_play.num_envs
     leaves = jax.tree.leaves(make_init(algorithm, 0, devices.make_mesh(1)).eval_shape().replay.transitions)
     numbers = math.prod(environment.observation_shape) + 2 * environment.num_actions + 4  # mask and policy; the scalars
     return 4.0 * numbers, sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves) / frames

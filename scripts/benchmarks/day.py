@@ -45,7 +45,8 @@ def parts(minutes: float, *, quick: bool, before: Path | None = None) -> dict[st
     for the whole chunk is not tried with them), then an agent of Hex 11x11 whose weights are saved every minute, then
     the suites. An older checkout `before` trains Hex 5x5 right after this one, in the time of suite `chunk`.
     """
-    one, fewer = minutes / MINUTES, " --quick" if quick else ""
+    one = minutes / MINUTES
+    fewer = " --quick" if quick else ""
     small, large, largest = (3, 3, 3) if quick else (5, 9, 11)
 
     def training(board_size: int, minutes_: float, flags: str = "") -> str:
@@ -86,7 +87,8 @@ def measure(
     # `results` is empty, because each part of a suite has its own report.
     record: Record = {"quick": quick, "results": [], "parts": []}
     for name, part in parts(minutes, quick=quick, before=before).items():
-        seconds, path = 60 * part.minutes, folder / name.replace(" ", "-").replace("'", "")
+        seconds = 60 * part.minutes
+        path = folder / name.replace(" ", "-").replace("'", "")
         say(f"{name}: up to {seconds:.0f} s")
         words = [sys.executable, *shlex.split(part.command.format(out=path))]
         outcome = attempt(words, path.with_suffix(".txt"), seconds, part)

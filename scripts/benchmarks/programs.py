@@ -89,7 +89,8 @@ def searching(config: Config, engine: str = "own", policy: str = "gumbel") -> Co
 
 def noisy_params(model: Model) -> Params:
     """Initial parameters plus normal noise of deviation 0.1 on every leaf."""
-    generator, fresh = np.random.default_rng(0), jax.jit(model.init)(jax.random.key(0))
+    generator = np.random.default_rng(0)
+    fresh = jax.jit(model.init)(jax.random.key(0))
     return jax.tree.map(lambda leaf: leaf + 0.1 * generator.standard_normal(leaf.shape, leaf.dtype), fresh)
 
 
@@ -108,7 +109,8 @@ def random_play(environment: Environment, num_envs: int, length: int) -> tuple[A
 
 # --- ours -------------------------------------------------------------------------------------------------------------
 
-EVERYWHERE, GAMES = PartitionSpec(), PartitionSpec(AXIS)
+EVERYWHERE = PartitionSpec()
+GAMES = PartitionSpec(AXIS)
 
 
 def positions(config: Config, num_moves: int) -> SearchRoots:
@@ -165,7 +167,8 @@ def bare_network(config: Config, asked: SearchRoots) -> Variant:
 
 def self_play(config: Config, num_devices: int) -> Variant:
     """Self-play as one program: T moves of B games, shared among the devices; the unit is a move."""
-    algorithm, mesh = algorithms.make(config), devices.make_mesh(num_devices)
+    algorithm = algorithms.make(config)
+    mesh = devices.make_mesh(num_devices)
     bound = {"environment": algorithm.environment, "search": algorithm.search(noise=True), "choose": algorithm.choose}
 
     def play(actor, params, key):
@@ -189,7 +192,8 @@ def host_driven_self_play(config: Config) -> Variant:
     algorithm = algorithms.make(config)
     bound = {"environment": algorithm.environment, "search": algorithm.search(noise=True), "length": 1}
     play = jax.jit(partial(self_plays.rollout, **bound))
-    params, key = noisy_params(algorithm.model), jax.random.key(3)
+    params = noisy_params(algorithm.model)
+    key = jax.random.key(3)
     actor, _ = random_play(algorithm.environment, config.self_play.num_envs, 3)
 
     def move(actor):
@@ -201,9 +205,11 @@ def host_driven_self_play(config: Config) -> Variant:
 
 def python_self_play(config: Config) -> Variant:
     """Moves of one game, searched by a tree of Python objects and stored in a list: the ablation's first step."""
-    algorithm, generator = algorithms.make(config), np.random.default_rng(0)
+    algorithm = algorithms.make(config)
+    generator = np.random.default_rng(0)
     find = PythonTree(config, algorithm, noisy_params(algorithm.model))
-    step, stored = jax.jit(self_plays.with_reset(algorithm.environment)), []
+    step = jax.jit(self_plays.with_reset(algorithm.environment))
+    stored = []
 
     def move(state):
         seen = np.asarray(state.observation, np.float32), np.asarray(state.legal_action_mask)
@@ -222,8 +228,10 @@ def chunk(config: Config, num_devices: int, *, plays: bool = True, one_graph: bo
 
     On a GPU it is one CUDA graph whenever a run's is, unless `one_graph` is False.
     """
-    algorithm, mesh = algorithms.make(config), devices.make_mesh(num_devices)
-    shapes, length = make_init(algorithm, config.seed, mesh).eval_shape(), config.replay.replay_length
+    algorithm = algorithms.make(config)
+    mesh = devices.make_mesh(num_devices)
+    shapes = make_init(algorithm, config.seed, mesh).eval_shape()
+    length = config.replay.replay_length
     actor, moves = random_play(algorithm.environment, config.self_play.num_envs, length)
     learner = algorithm.init_learner(algorithm.model, algorithm.optimiser, jax.random.key(0))
     state = shapes._replace(
@@ -254,7 +262,8 @@ def settings_of(config: Config) -> Settings:
 
 def nano_of(config: Config, algorithm: Algorithm, model: Model) -> Nano:
     """A config's game and network in the form of nano_muzero.py."""
-    environment, of_root = algorithm.environment, attrgetter("embedding", "value_logits", "policy_logits")
+    environment = algorithm.environment
+    of_root = attrgetter("embedding", "value_logits", "policy_logits")
     of_move = attrgetter("embedding", "reward_logits", "value_logits", "policy_logits")
     game = SimpleNamespace(
         init=environment.init,
@@ -299,7 +308,8 @@ def baseline(suite: str, config: Config) -> Variant:
     algorithm = algorithms.make(config)
     algorithm = algorithm._replace(model=with_xla_convolutions(algorithm.model))
     nano = nano_of(config, algorithm, algorithm.model)
-    settings, key = nano.settings, jax.random.key(3)
+    settings = nano.settings
+    key = jax.random.key(3)
     search = mctx_puct(config, algorithm) if config.search.policy == "puct" else nano_muzero.search
     play = jax.jit(partial(nano_muzero.self_play, nano=nano, search=search))
     update = jax.jit(partial(nano_muzero.update, nano=nano))

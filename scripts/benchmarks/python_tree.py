@@ -21,9 +21,12 @@ class Node:
 
     def __init__(self, judged: simulator.Node):  # of batch 1
         prior, value, reward = jax.device_get((judged.prior, judged.value, judged.reward))
-        self.embedding, (self.prior,) = judged.embedding, prior.tolist()
-        self.value, self.reward = value.item(), reward.item()
-        self.visits, self.children = 1, {}
+        self.embedding = judged.embedding
+        (self.prior,) = prior.tolist()
+        self.value = value.item()
+        self.reward = reward.item()
+        self.visits = 1
+        self.children = {}
 
     def visit_counts(self) -> np.ndarray:
         """How often each action was tried: [A]."""
@@ -55,13 +58,15 @@ class PythonTree:
 
     def simulate(self, tree: Node, legal: list[int]) -> None:
         """Walks down to an edge without a node, adds the node, and backs its value up the path."""
-        path, actions = [tree], legal
+        path = [tree]
+        actions = legal
         while (child := path[-1].children.get(action := self.select(path[-1], actions))) is not None:
             path.append(child)
             actions = range(len(child.prior))
         judged = self.expand(self.no_chance, np.array([action], np.int32), path[-1].embedding)
         leaf = path[-1].children[action] = Node(judged)
-        value, reward = leaf.value, leaf.reward
+        value = leaf.value
+        reward = leaf.reward
         for node in reversed(path):
             value = reward + self.discount * value
             node.value = (node.value * node.visits + value) / (node.visits + 1)
@@ -72,7 +77,8 @@ class PythonTree:
         """The action with the highest PUCT score (MuZero, appendix B); Q is scaled to [0, 1] among the siblings."""
         q = {action: child.reward + self.discount * child.value for action, child in node.children.items()}
         low, high = min([node.value, *q.values()]), max([node.value, *q.values()])
-        span, s = max(high - low, 1e-8), self.settings
+        span = max(high - low, 1e-8)
+        s = self.settings
         exploration = s.pb_c_init + math.log((node.visits + s.pb_c_base + 1) / s.pb_c_base)
 
         def score(action):

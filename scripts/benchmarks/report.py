@@ -78,7 +78,8 @@ def crossover(records: Sequence[Record], first: str, second: str) -> str:
     """
     rates = {size_of(record): record["rates"] for record in records}
     lag = {size: math.log(of[first]["median"] / of[second]["median"]) for size, of in rates.items()}
-    sizes, behind = list(lag), [size for size in lag if lag[size] >= 0]
+    sizes = list(lag)
+    behind = [size for size in lag if lag[size] >= 0]
     if not behind:
         return f"ahead from the smallest, {sizes[0]:,}"
     last = behind[-1]
@@ -109,7 +110,8 @@ def fill(paragraph: str) -> str:
 def draw(path: Path, title: str, records: Sequence[Record]) -> None:
     """Writes a plot of the rates by size as a PNG, both axes logarithmic."""
     figure = charts.make_figure((6.4, 3.6))
-    axes, sizes = figure.subplots(), [size_of(record) for record in records]
+    axes = figure.subplots()
+    sizes = [size_of(record) for record in records]
     for name, colour in zip(records[0]["rates"], charts.COLOURS, strict=False):
         axes.plot(sizes, [record["rates"][name]["median"] for record in records], "o-", label=name, color=colour)
     axes.set(xlabel="size", ylabel=records[0]["unit"], xscale="log", yscale="log")

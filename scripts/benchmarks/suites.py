@@ -16,10 +16,18 @@ from scripts.benchmarks import programs, timing
 from scripts.benchmarks.programs import MLP, playing, searching
 from scripts.benchmarks.timing import Effort, Variant
 
-OWN, PASSES, MCTX, NETWORK, PYTHON = "own search", "search in passes", "mctx", "network calls", "Python tree"
-PLAIN, ONE, ALL, HOST = "baseline", "ours, 1 device", "ours, all devices", "ours, driven from Python"
+OWN = "own search"
+PASSES = "search in passes"
+MCTX = "mctx"
+NETWORK = "network calls"
+PYTHON = "Python tree"
+PLAIN = "baseline"
+ONE = "ours, 1 device"
+ALL = "ours, all devices"
+HOST = "ours, driven from Python"
 AUTO = "ours, all devices, automatic precision"
-TREE, ONE_GAME = "Python tree, one game", "ours, one game, driven from Python"
+TREE = "Python tree, one game"
+ONE_GAME = "ours, one game, driven from Python"
 AGAINST_PLAIN = (ALL, PLAIN), (ALL, ONE), (ONE, PLAIN)
 
 
@@ -60,13 +68,15 @@ def measure(case: Case, effort: Effort) -> dict[str, Any]:
 
 def search(quick: bool) -> Iterator[Case]:
     """One search of a batch of positions, MLP of width 64, one device: ours against mctx and only the network."""
-    hex9, small = ("hex", 9, 20), ("tic_tac_toe", None, 2)
+    hex9 = ("hex", 9, 20)
+    small = ("tic_tac_toe", None, 2)
     aims = {("gumbel", 82, 1024): 5.0, ("puct", 82, 1024): 14.0, ("gumbel", 9, 256): 1.7, ("puct", 9, 256): 8.0}
     sizes = [(small, 256, 32), (small, 1, 32)]
     if not quick:
         sizes += [(small, 1024, 64), (hex9, 64, 32), (hex9, 1, 32), (hex9, 1024, 64)]
     for (env, board_size, num_moves), games, simulations in sizes:
-        config, actions = playing(env, MLP, games, simulations, board_size=board_size), 9 if env == small[0] else 82
+        config = playing(env, MLP, games, simulations, board_size=board_size)
+        actions = 9 if env == small[0] else 82
         for policy in ("gumbel", "puct"):
             aim = 1.0 if games == 1 else aims.get((policy, actions, games))
             name = f"{policy}, {actions} actions, {games:,} game{'s' * (games > 1)}, {simulations} simulations"
@@ -159,8 +169,10 @@ def _chunks(name: str, makers: Mapping[str, Callable[[], Variant]]) -> Case:
 
 def _with_fewer_games(config: Config, divisor: int) -> Config:
     """The config with its games and windows divided by `divisor`."""
-    games, windows = config.self_play.num_envs // divisor, config.optimiser.batch_size // divisor
-    play, optimiser = replace(config.self_play, num_envs=games), replace(config.optimiser, batch_size=windows)
+    games = config.self_play.num_envs // divisor
+    windows = config.optimiser.batch_size // divisor
+    play = replace(config.self_play, num_envs=games)
+    optimiser = replace(config.optimiser, batch_size=windows)
     return replace(config, self_play=play, optimiser=optimiser)
 
 

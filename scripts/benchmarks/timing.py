@@ -52,7 +52,8 @@ class Effort(NamedTuple):
     seconds: float  # of one sample, at least one call
 
 
-QUICK, FULL = Effort(3, 0.1), Effort(5, 0.3)
+QUICK = Effort(3, 0.1)
+FULL = Effort(5, 0.3)
 
 
 def in_turn(variants: Mapping[str, Variant], effort: Effort) -> dict[str, list[float]]:

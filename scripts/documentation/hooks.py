@@ -30,13 +30,15 @@ def repository() -> str:
 def on_config(config: Any) -> Any:
     """Sets the repository's address from pyproject.toml."""
     if address := repository():
-        config.repo_url, config.edit_uri = address, ""
+        config.repo_url = address
+        config.edit_uri = ""
     return config
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """The page with rewritten links, without what is only for the repository, and with what `with_address` adds."""
-    uri, address = page.file.src_uri, repository()
+    uri = page.file.src_uri
+    address = repository()
     folder = next((path for path, name in MADE.items() if uri.startswith(f"{name}/")), (DOCS / uri).parent)
     markdown = _REPOSITORY.sub("", markdown)
     return with_address(_LINK.sub(lambda link: leave(link, folder, address), markdown), uri, address)
@@ -65,7 +67,9 @@ def in_site(path: Path) -> Path | None:
 
 def leave(link: re.Match[str], folder: Path, address: str) -> str:
     """A link of a page in `folder`, rewritten to lead to a page of the site, else to the repository; else text."""
-    text, target, heading = link[1], link[2], link[3] or ""
+    text = link[1]
+    target = link[2]
+    heading = link[3] or ""
     path = (folder / target).resolve()
     if (there := in_site(path)) is not None:
         here = DOCS / MADE[folder] if folder in MADE else folder

@@ -126,8 +126,10 @@ def ranges(config: Config) -> Iterator[Sequence[str]]:
 def help_text(command: str) -> str:
     """The output of a command for `--help`."""
     script, *words = command.split()
-    printed, argv = io.StringIO(), sys.argv
-    sys.argv, os.environ["COLUMNS"] = [script, *words, "--help"], "100"
+    printed = io.StringIO()
+    argv = sys.argv
+    sys.argv = [script, *words, "--help"]
+    os.environ["COLUMNS"] = "100"
     try:
         with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
             runpy.run_path(str(ROOT / script), run_name="__main__")

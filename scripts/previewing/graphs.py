@@ -11,7 +11,9 @@ from typing import NamedTuple
 
 from scripts.previewing import program
 
-GRAPH, LOOP, BRANCH = "kCommandBuffer", "kWhile", "kConditional"
+GRAPH = "kCommandBuffer"
+LOOP = "kWhile"
+BRANCH = "kConditional"
 UNSEEN = {"kAsyncDone"}
 """Thunks that launch nothing."""
 _THUNK = re.compile(r"^( *)(\d+): (k\w+)")
@@ -88,7 +90,8 @@ def count(thunk: Thunk, turns: dict[int, int | None], unknown_turns: float, *, i
     if thunk.kind == LOOP:
         known = turns.get(thunk.number)
         times, asked = (unknown_turns, 1) if known is None else (known, 0)
-        body, condition = of(thunk.parts.get("body", [])), of(thunk.parts.get("condition", [])).times(asked)
+        body = of(thunk.parts.get("body", []))
+        condition = of(thunk.parts.get("condition", [])).times(asked)
         one = Starts(*map(sum, zip(body, condition, strict=True))).times(times)
         return one._replace(waits=one.waits + times * asked * (not in_graph))
     if thunk.kind == BRANCH:

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 FREE = set("parameter tuple get-tuple-element constant bitcast after-all partition-id replica-id opt-barrier".split())
 BRANCHES = "branch_computations", "true_computation", "false_computation"
-_LAYOUT, _COMMENT = re.compile(r"(?<=\])\{[\d,]*(:[^{}]*)?\}"), re.compile(r"/\*.*?\*/")
+_LAYOUT = re.compile(r"(?<=\])\{[\d,]*(:[^{}]*)?\}")
+_COMMENT = re.compile(r"/\*.*?\*/")
 _COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.\-]+) .*\{$")
 _OPERATION = re.compile(r"^\s*(ROOT )?%?([\w.\-]+) = (\((?:[^()]|\([^()]*\))*\)|\S+) ([\w\-]+)\(([^)]*)\)(.*)$")
 _ARRAY = re.compile(r"([a-z]+)(\d*)[a-z\d]*\[([\d,]*)\]")
@@ -71,7 +72,8 @@ def _reached(body: str, computations: Computations) -> Iterator[Operation]:
 def parse(text: str) -> tuple[Computations, str]:
     """Every computation's operations by name, and the name of the entry."""
     computations: Computations = {}
-    current, entry = {}, ""
+    current = {}
+    entry = ""
     for line in _COMMENT.sub("", _LAYOUT.sub("", text)).splitlines():
         if found := _OPERATION.match(line):
             root, name, result, kind, operands, attributes = found.groups()
@@ -104,7 +106,8 @@ def work(bodies: list[str], computations: Computations, unknown_turns: float) ->
                 branches = [body for name in BRANCHES for body in operation.named(name)]
                 found.append(max(work([body], computations, unknown_turns) for body in branches))
             elif operation.kind == "while":
-                length, body = turns(operation, computations), operation.named("body")
+                length = turns(operation, computations)
+                body = operation.named("body")
                 asked = operation.named("condition") if length is None else []
                 turn = work(body + asked, computations, unknown_turns)
                 found.append(turn.times(unknown_turns if length is None else length))

@@ -39,7 +39,8 @@ Look = Callable[..., Looked]
 
 def examine(algorithm: Algorithm) -> list[str]:
     """The faults of an algorithm, a sentence each; empty if none was found. Some begin with `doubt:`."""
-    key, on_one_device = jax.random.key(0), (make_mesh(1), PartitionSpec(), PartitionSpec())  # names `AXIS`
+    key = jax.random.key(0)  # names `AXIS`
+    on_one_device = (make_mesh(1), PartitionSpec(), PartitionSpec())
     try:
         check_players(algorithm.environment)
         watched = guarded(_watched, "reading the terms")(algorithm)
@@ -121,7 +122,9 @@ def _of_choice(found: Any, key: Array, searched: Any, legal: Array, *others: Any
 
 
 def _of_targets(found: Any, window: Transition, progress: Array) -> Looked:
-    windows, depths, actions = len(window.action), found.policy_mask.shape[1], window.search_policy.shape[-1]
+    windows = len(window.action)
+    depths = found.policy_mask.shape[1]
+    actions = window.search_policy.shape[-1]
     return {
         "value": (found.value, f"float32[{windows}, {depths}]"),
         "reward": (found.reward, f"float32[{windows}, {depths - 1}]"),
@@ -164,7 +167,9 @@ def _run(
     The two rows of losses are from windows that differ only in the frames after a game's end, so they must be equal.
     The last is what checkify says of the indices in `make_targets`: JAX clamps or fills those outside an array.
     """
-    environment, model, terms = algorithm.environment, algorithm.model, algorithm.terms
+    environment = algorithm.environment
+    model = algorithm.model
+    terms = algorithm.terms
     roots = environment.roots(jax.vmap(environment.init)(jax.random.split(key, NUM_ROWS)))
     drawn = jnp.where(roots.legal_action_mask, jax.random.uniform(key, roots.legal_action_mask.shape), 0.0)
     legal = (drawn > 0.5) | (drawn == drawn.max(axis=1, keepdims=True))
@@ -195,7 +200,8 @@ def _run(
 def _of_values(
     found: SearchOutput, legal: np.ndarray, terms: dict[str, np.ndarray], error: checkify.Error
 ) -> Iterator[str]:
-    policy, total = found.policy, found.policy.sum(axis=-1)
+    policy = found.policy
+    total = found.policy.sum(axis=-1)
     if not np.take_along_axis(legal, np.asarray(found.action)[:, None], axis=-1).all():
         yield "the search without noise makes illegal moves; let it choose among the legal ones"
     elif not ((policy >= 0).all() and (abs(total - 1) < CLOSE).all() and (policy[~legal] < CLOSE).all()):

@@ -43,8 +43,12 @@ def examine(environment: Environment, *, max_moves: int = MOST_MOVES, largest: f
 
 
 def _problems(environment: Environment, moves: Moves) -> Rules:
-    m, is_for_two, constant, d = moves, environment.num_players == 2, environment.discount, moves.discount
-    played, goes_on = ~m.over, ~m.over & ~m.is_last
+    m = moves
+    is_for_two = environment.num_players == 2
+    constant = environment.discount
+    d = moves.discount
+    played = ~m.over
+    goes_on = ~m.over & ~m.is_last
     sign = np.where(is_for_two & (m.player != m.next_player), -1, 1)
     wrong = goes_on & (d * sign < 0)
     return {
@@ -81,13 +85,16 @@ def _problems(environment: Environment, moves: Moves) -> Rules:
 
 def _sizes(moves: Moves, largest: float) -> Rules:
     """Rewards and returns that lie outside the network's support."""
-    most, played, returns = largest * (1 + ROUNDING), ~moves.over, np.zeros(moves.over.shape)
+    most = largest * (1 + ROUNDING)
+    played = ~moves.over
+    returns = np.zeros(moves.over.shape)
     following = returns[0]
     for t in reversed(range(len(returns))):  # G_t = r_{t+1} + d_{t+1} G_{t+1}
         after = np.where(moves.is_last[t], 0, moves.discount[t] * following)
         following = returns[t] = np.where(played[t], moves.reward[t] + after, 0)
     remedy = f"so that it lies in [-{largest:g}, {largest:g}], or train with a larger --network.support-range"
-    is_large, total = played & ~(np.abs(moves.reward) <= most), returns.flat[np.abs(returns).argmax()]
+    is_large = played & ~(np.abs(moves.reward) <= most)
+    total = returns.flat[np.abs(returns).argmax()]
     return {
         f"a move is rewarded with {{reward:g}}; scale it {remedy}": is_large,
         f"the rewards of a random game add up to {total:g}; scale the sum {remedy}": (
@@ -97,7 +104,8 @@ def _sizes(moves: Moves, largest: float) -> Rules:
 
 
 def _doubts(environment: Environment, moves: Moves) -> Rules:
-    played, is_for_two = ~moves.over, environment.num_players == 2
+    played = ~moves.over
+    is_for_two = environment.num_players == 2
     lost = played & moves.is_last & (moves.reward < 0)
     return {
         "action {action} was legal after {move} moves and ended the game with {reward:g} for its player, but moved "

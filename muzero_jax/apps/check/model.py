@@ -16,7 +16,8 @@ from muzero_jax.networks.layers import MUZERO
 from muzero_jax.own.faults import Fault
 from muzero_jax.types import Environment, Model, NetworkOutput, Params
 
-NUM_ROWS, NUM_STEPS = 6, 20
+NUM_ROWS = 6
+NUM_STEPS = 20
 NOISE = 0.1
 """Standard deviation of the noise added to each parameter."""
 LARGEST_DIFFERENCE = 1e-3
@@ -49,12 +50,14 @@ def disturbed(params: Params) -> Params:
 
 def _batches(environment: Environment, num_codes: int) -> Iterator[tuple[Array, Array]]:
     """Two batches of random observations [N, *obs] and actions or codes of chance [steps, N]; both share row 0."""
-    generator, seen = np.random.default_rng(0), contract.observation_of(environment)
+    generator = np.random.default_rng(0)
+    seen = contract.observation_of(environment)
     numbers = generator.random((2, NUM_ROWS, *seen.shape))
     observation = numbers > 0.5 if seen.dtype == bool else numbers.astype(seen.dtype)
     num_moves = environment.num_actions + num_codes
     actions = generator.integers(num_moves, size=(2, NUM_STEPS, NUM_ROWS)).astype(np.int32)
-    observation[1, 0], actions[1, :, 0] = observation[0, 0], actions[0, :, 0]
+    observation[1, 0] = observation[0, 0]
+    actions[1, :, 0] = actions[0, :, 0]
     return zip(observation, actions, strict=True)
 
 

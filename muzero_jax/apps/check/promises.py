@@ -69,7 +69,8 @@ def _turned(environment: Environment, states: EnvState, over: Array, key: Array)
     """One random move under all S symmetries at once; whether each position, and step, is the turned one: [S]."""
     assert environment.board is not None
     tables = environment.board.symmetries
-    observation, legal = jax.vmap(environment.observe)(states), jax.vmap(environment.legal)(states)
+    observation = jax.vmap(environment.observe)(states)
+    legal = jax.vmap(environment.legal)(states)
     actions = jnp.asarray(tables.action_permutation)[:, random_action(key, legal[0])]
     step = jax.vmap(environment.move, (0, 0, None))(states, actions, key)
     indices = jnp.arange(len(actions))
@@ -106,11 +107,14 @@ def chance(environment: Environment) -> list[str]:
 
 def _answered(environment: Environment, state: EnvState, over: Array, key: Array) -> tuple[EnvState, Array, dict]:
     """One random move, and the quantities that `chance` checks."""
-    chance, (choice_key, move_key) = environment.chance, jax.random.split(key)
+    chance = environment.chance
+    choice_key, move_key = jax.random.split(key)
     assert chance is not None
     action = random_action(choice_key, environment.legal(state))
-    after, step = chance.move(state, action), environment.move(state, action, move_key)
-    weights, whole = chance.probabilities(after.state), joined(chance, after, jnp.asarray(step.outcome))
+    after = chance.move(state, action)
+    step = environment.move(state, action, move_key)
+    weights = chance.probabilities(after.state)
+    whole = joined(chance, after, jnp.asarray(step.outcome))
     likelihood = jnp.where(after.awaits_chance, weights[jnp.clip(step.outcome, 0, chance.num_outcomes - 1)], 1.0)
     is_joined = equal(whole._replace(reward=step.reward), step) & (jnp.abs(whole.reward - step.reward) <= ROUNDING)
     said = {
@@ -133,7 +137,8 @@ def view(environment: Environment) -> list[str]:
 
 
 def _of_view(environment: Environment, state: EnvState) -> Iterator[str]:
-    view, board = game_of(environment).view, environment.board
+    view = game_of(environment).view
+    board = environment.board
     if view.page not in (None, *PAGES):
         yield f"view.page is {view.page!r}, but must be one of {', '.join(PAGES)}; or leave it out"
     if unknown := [ink for ink in view.inks if ink not in INKS]:

@@ -20,7 +20,8 @@ COMMANDS = {
 }
 ROOT = Path(__file__).resolve().parents[3]
 """The repository; for an installed package, the folder that holds it."""
-EXIT_ERROR, EXIT_INTERRUPTED = 2, 130
+EXIT_ERROR = 2
+EXIT_INTERRUPTED = 130
 EXTRAS = {"optuna": "tune"}
 """Optional packages, and the extra that installs each."""
 
@@ -67,7 +68,8 @@ def _leave(status: int) -> NoReturn:
 
 def lacking(package: str) -> str:
     """The error message for a missing package."""
-    extra, environment = f"[{EXTRAS[package]}]" if package in EXTRAS else "", ROOT / ".venv" / "bin" / "python"
+    extra = f"[{EXTRAS[package]}]" if package in EXTRAS else ""
+    environment = ROOT / ".venv" / "bin" / "python"
     if not (ROOT / "pyproject.toml").exists():
         return f"{sys.executable} lacks {package}; install it: {sys.executable} -m pip install {package}"
     install = f"cd {ROOT} && python3 -m venv .venv && .venv/bin/pip install -e '.{extra}' -c constraints.txt"

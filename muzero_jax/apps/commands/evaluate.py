@@ -95,8 +95,10 @@ def play_match(a: flags.Match | flags.Returns, mesh, load_agent) -> Answer:
     rival = players.load(players.parse(a.opponent), agent, load_agent)
     if isinstance(a, flags.Returns) or agent.environment.num_players == 1:
         return measure_returns(a, mesh, agent, rival)
-    host, plies = players.enter(PlayerSpec("agent"), agent), choose_plies(a, agent)
-    entrants, conditions = (agent.environment, host, rival, mesh), engine_conditions(a, [rival])
+    host = players.enter(PlayerSpec("agent"), agent)
+    plies = choose_plies(a, agent)
+    entrants = (agent.environment, host, rival, mesh)
+    conditions = engine_conditions(a, [rival])
     match = engine_matches.make_match(*entrants, num_games=a.games, opening_plies=plies, conditions=conditions)
     if rival.engine is None:
         start = time.monotonic()
@@ -126,7 +128,8 @@ def measure_returns(a: flags.Match | flags.Returns, mesh, agent, rival) -> Answe
         return returns.summarise(environment, episodes)
 
     player = players.searching(agent)
-    result, other = measure(player, agent.params), measure(rival.player, rival.params)
+    result = measure(player, agent.params)
+    other = measure(rival.player, rival.params)
     rest = about(a, agent) | {"player": player.name, "opponent": a.opponent}
     text = returns.format_table({player.name: result, a.opponent: other})
     return Answer(result | rest | {"opponent_result": other}, text)

@@ -12,12 +12,14 @@ from muzero_jax.storage.fields import fields_of
 
 def choose(command: str, arguments: list[str]) -> None:
     """Starts JAX on the devices that the flags name, and joins the other processes of a `--distributed` run."""
-    fields, given = {field.flag: field for field in fields_of(Session) if field.fact.early}, {}
+    fields = {field.flag: field for field in fields_of(Session) if field.fact.early}
+    given = {}
     _, flags = parser.words(arguments)
     for flag, values in flags:
         if flag in fields:
             parser.put(given, fields[flag], values)
-    asked, named = parser.convert(Session, given), {flag for flag, _ in flags}
+    asked = parser.convert(Session, given)
+    named = {flag for flag, _ in flags}
     if asked.profile:
         profiling.disable_command_buffers()
     if command == "train" and named & {"--seeds", "--vary"}:

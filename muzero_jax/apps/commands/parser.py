@@ -21,7 +21,8 @@ Record = TypeVar("Record")
 Given = dict[str, Any]
 """What was typed, by the field's dotted name: a text, a bool for a switch, or a list of texts. The key `HELP` or
 `HELP_ALL` is True if help is asked for."""
-HELP, HELP_ALL = "--help", "--help-all"
+HELP = "--help"
+HELP_ALL = "--help-all"
 
 
 class Flag(NamedTuple):
@@ -55,7 +56,8 @@ def split(arguments: Sequence[str], *records: type) -> Given:
     fields = [field for record in records for field in fields_of(record)]
     on = {flag: field for field in fields for flag in (field.flag, field.fact.short) if flag}
     off = {typed(field.name, False)[0]: field for field in fields if field.kind is bool}
-    (first, flags), given = words(arguments), {}
+    first, flags = words(arguments)
+    given = {}
     for flag, values in flags:
         if flag in (HELP, HELP_ALL):
             given[flag] = True
@@ -127,7 +129,8 @@ def read(cls: type[Record], arguments: Sequence[str], description: str | None = 
 def flags_of(record: Any) -> list[Flag]:
     """Every flag of a dataclass; defaults are the values of `record`, or of its class if `record` is a class."""
     cls = record if isinstance(record, type) else type(record)
-    help_of, flags = _sentences(cls), []
+    help_of = _sentences(cls)
+    flags = []
     for field in fields_of(cls):
         default = field.default if record is cls else value_at(record, field.name)
         flags.append(Flag(field.flag, takes(field.kind), help_of.get(field.name, ""), default, field))
@@ -154,7 +157,8 @@ def takes(kind: Any) -> str:
 
 
 def _lines(flag: Flag) -> list[str]:
-    value, fact = flag.default, flag.field.fact
+    value = flag.default
+    fact = flag.field.fact
     if isinstance(value, tuple):
         value = " ".join(map(str, value))
     is_shown = value not in (None, "") and value is not False and "default:" not in flag.sentence

@@ -148,7 +148,8 @@ def seat(a: Arguments, agent, build: Callable | None):
     """The game and the agent, on the device that `--device` names; for auto, on the one that searches fastest here."""
 
     def on(device):
-        params, algorithm = jax.device_put(agent.params, device), build and build(agent.config)
+        params = jax.device_put(agent.params, device)
+        algorithm = build and build(agent.config)
         made = agents.make_agent(agent.config, algorithm)  # again, because the precision depends on the device
         thinker = thinking.make_thinker(
             made._replace(num_simulations=agent.num_simulations, params=params, name=agent.name),

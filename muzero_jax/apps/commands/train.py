@@ -58,7 +58,8 @@ def settle(given: Given) -> Settled:
         run_dir = session.run_dir or str(run_directory.newest(known[0] and configs.absolute_env(known[0]), *known[1:]))
         if not session.run_dir:
             print(f"continuing {run_dir}")
-        base, session = configs.inspect(Path(run_dir)), replace(session, run_dir=run_dir)  # `_check_code` follows
+        base = configs.inspect(Path(run_dir))  # `_check_code` follows
+        session = replace(session, run_dir=run_dir)
     else:
         base = choose_preset(given, session)
         if asked.init_from and not session.config:
@@ -83,7 +84,8 @@ def choose_preset(given: Given, session: Session) -> Config:
         return configs.read(Path(session.config), "name the config.json in a run's folder")
     basics = "env", "board_size", "board_sizes", "offline"
     asked = parser.convert(Config, {name: given[name] for name in basics if name in given})
-    env, board_size = configs.absolute_env(asked.env) if "env" in given else None, asked.board_size
+    env = configs.absolute_env(asked.env) if "env" in given else None
+    board_size = asked.board_size
     if not asked.offline:
         preset = presets.preset(env or Config.env, board_size)
         return replace(preset, network=presets.for_every_board(preset.network)) if asked.board_sizes else preset
@@ -144,7 +146,8 @@ def train(settled: Settled, num_devices: int, build: Callable[[Config], Any] | N
             result = start.train(ready, session, print)
             status = (by_system if result.by_system else EXIT_INTERRUPTED) if result.interrupted else 0
         except KeyboardInterrupt as error:  # before the first chunk, or by a second Ctrl-C; earlier saves are intact
-            result, status = None, by_system if isinstance(error, Stopped) else EXIT_INTERRUPTED
+            result = None
+            status = by_system if isinstance(error, Stopped) else EXIT_INTERRUPTED
     if not processes.is_first():
         return status
     if result is not None and not result.interrupted:
@@ -170,7 +173,8 @@ def show(summary: dict[str, Any]) -> None:
     if returns := summary.get("returns"):
         shown = [f"{value:.3g} ({name})" for name, value in returns.items() if value is not None]
         print(f"\nMean return: {', '.join(shown)}")
-    seconds, rates = summary["seconds"], summary["rates"]
+    seconds = summary["seconds"]
+    rates = summary["rates"]
     cost = [
         {"": name, "total": f"{total:,.0f}", "per second": f"{rates[name]:,.1f}"}
         for name, total in summary["totals"].items()
@@ -184,7 +188,8 @@ def show(summary: dict[str, Any]) -> None:
     tables.summary_table(spent, "\nTime")
     memory = (f"{devices.format_bytes(size)} {name}" for name, size in summary["memory"].items() if size is not None)
     print("\nmemory per device: " + ", ".join(memory))
-    total, rate = summary["flops"]["total"], summary["flops"]["rate"]
+    total = summary["flops"]["total"]
+    rate = summary["flops"]["rate"]
     print(f"network: {total:.2e} FLOPs in self-play and learning, {rate:.1e} a second")
 
 

@@ -139,7 +139,8 @@ def announce(study: Any, trial: Any) -> None:
 
 def conclude(study: Any, objective: Objective, config: Config, num_seeds: int) -> None:
     """Prints and draws the results, then compares the best settings with the preset's on new seeds."""
-    folder, found = objective.folder, tuning.best(study, objective)
+    folder = objective.folder
+    found = tuning.best(study, objective)
     table = study.trials_dataframe(attrs=("number", "value", "state", "duration", "params"))
     write_whole(folder / "trials.csv", table.to_csv(index=False))
     write_whole(folder / "best.json", configs.to_json(replace(found, evaluation=config.evaluation)))

@@ -81,13 +81,15 @@ def _values(words: Sequence[str]) -> list[Given]:
 def _name(field: str, text: Any) -> str:
     """The part of a run's name for one value; a path is shortened to its last part, a Python file to its stem."""
     value = text if isinstance(text, str) else "-".join(text)
-    path, last = Path(value), field.rpartition(".")[2].replace("_", "-")
+    path = Path(value)
+    last = field.rpartition(".")[2].replace("_", "-")
     return f"{last}-{path.stem if python_file.is_path(value) else path.name or value}"
 
 
 def train(given: Given, settle: Settle, num_devices: int, *, is_given: bool) -> int:
     """Trains all runs and compares them; returns the exit status of the first that failed or was stopped, else 0."""
-    session, runs = parser.convert(Session, given), plan(given, settle, num_devices)
+    session = parser.convert(Session, given)
+    runs = plan(given, settle, num_devices)
     _check(runs, session, is_given)
     if session.overwrite:
         for config in {run.config.init_from: run.config for run in runs}.values():  # before anything is deleted
@@ -141,7 +143,8 @@ def _have_begun(runs: Sequence[Run]) -> bool:
 
 def _other_flags(run: Run) -> list[str]:
     """The flags with which a saved run was begun, if they differ from the present ones; budgets do not count."""
-    made_with, budgets = configs.inspect(run.run_dir), names(Config, "budget")
+    made_with = configs.inspect(run.run_dir)
+    budgets = names(Config, "budget")
     return differing(replace(made_with, **{name: getattr(run.config, name) for name in budgets}), run.config)
 
 

@@ -51,7 +51,9 @@ class EngineProcess:
     """
 
     def __init__(self, command: Sequence[str], name: str, *, seconds: float, in_order: bool = False):
-        self.name, self.seconds, pipe = name, min(seconds, LONGEST_SECONDS), subprocess.PIPE
+        self.name = name
+        self.seconds = min(seconds, LONGEST_SECONDS)
+        pipe = subprocess.PIPE
         stderr = subprocess.STDOUT if in_order else pipe
         try:
             self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=stderr, start_new_session=True)
@@ -62,7 +64,8 @@ class EngineProcess:
         self._lines: deque[str] = deque()  # not read yet
         self._last: deque[str] = deque(maxlen=3)  # read since the last command
         self._complaints: deque[str] = deque(maxlen=3)  # the last lines of stderr
-        self._asked, self._num_bytes = "anything", 0
+        self._asked = "anything"
+        self._num_bytes = 0
         self._deadline = time.monotonic() + max(self.seconds, START_SECONDS)
 
     def __enter__(self) -> "EngineProcess":
@@ -75,7 +78,8 @@ class EngineProcess:
         """Writes a line and starts the deadline of its answer; raises EngineError if the engine has ended."""
         assert self._process.stdin is not None
         seconds = self.seconds if is_move else max(self.seconds, START_SECONDS)
-        self._asked, self._num_bytes = repr(shown(line, QUOTED)), 0
+        self._asked = repr(shown(line, QUOTED))
+        self._num_bytes = 0
         self._deadline = time.monotonic() + seconds
         self._last.clear()
         try:
@@ -146,7 +150,8 @@ class EngineProcess:
             self._process.wait(EXIT_SECONDS)
         for pipe in connection.wait(self._pipes, 0):  # its last words
             self._take(pipe)  # type: ignore
-        status, how = self._process.returncode, "closed its output"
+        status = self._process.returncode
+        how = "closed its output"
         if status is not None:
             how = f"ended ({f'exit status {status}' if status >= 0 else signal.strsignal(-status)})"
         return self.failure(f"{how} when asked {self._asked}{self._quote()}")

@@ -20,7 +20,8 @@ from muzero_jax.apps.engines.uci import UciEngine
 from muzero_jax.games.catalogue import check_for_two, check_without_chance, game_of, make_notation
 from muzero_jax.types import Environment
 
-GTP, GNUBG = "gtp", "gnubg"
+GTP = "gtp"
+GNUBG = "gnubg"
 PROTOCOLS = GTP, "uci", "usi", GNUBG
 
 
@@ -70,7 +71,8 @@ def start(spec: EngineSpec, environment: Environment, *, seconds: float) -> Engi
     Raises EngineError if that fails; the process is then ended.
     """
     process = EngineProcess(spec.command, spec.name, seconds=seconds, in_order=spec.protocol == GNUBG)
-    notation, game = make_notation(environment), game_of(environment)
+    notation = make_notation(environment)
+    game = game_of(environment)
     try:
         if spec.protocol == GTP:
             kind = GtpEngine if notation.swap is None else HexEngine

@@ -27,7 +27,8 @@ SETTINGS = (
     "set evaluation chequerplay evaluation cubeful off",
 )
 """Settings under which it does nothing unasked, and evaluates a game without a cube."""
-TITLE, UNKNOWN = "GNU Backgammon", "Unknown keyword"
+TITLE = "GNU Backgammon"
+UNKNOWN = "Unknown keyword"
 ON_ROLL = "is now on roll."
 """The end of its answer to `set turn`."""
 HINT = r" +\d+\. Cube\w+ \S+ +(\S.*?) +Eq\.: +(\S+)"
@@ -46,7 +47,8 @@ class GnubgEngine(Engine):
     def __init__(self, process: EngineProcess, environment: Environment):
         super().__init__(process)
         assert environment.chance is not None
-        self._move, self._notation = jax.jit(environment.chance.move), make_notation(environment)
+        self._move = jax.jit(environment.chance.move)
+        self._notation = make_notation(environment)
         self._rest: list[str] = []  # moves of its turn that are still to be played
 
     def greet(self, settings: Sequence[str]) -> None:
@@ -75,7 +77,8 @@ class GnubgEngine(Engine):
 
     def hints(self, state: EnvState, most: int) -> list[tuple[str, float]]:
         """Its best turns, at most `most`, in its notation, with their equities; empty if no move is legal."""
-        board, dice = mover_points(state), roll(state)
+        board = mover_points(state)
+        dice = roll(state)
         assert dice is not None
         for words in (["set board simple", *board], ["set dice", *dice], ["hint", most], ["set turn 1"]):
             self.process.send(" ".join(map(str, words)), is_move=True)

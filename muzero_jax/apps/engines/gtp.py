@@ -55,8 +55,11 @@ class GtpEngine(Engine):
 
     def __init__(self, process: EngineProcess, columns: int, rows: int, komi: float | None = None):
         super().__init__(process)
-        self._columns, self._rows, self._komi = columns, rows, komi
-        self._has_answered, self._num_told = False, 0
+        self._columns = columns
+        self._rows = rows
+        self._komi = komi
+        self._has_answered = False
+        self._num_told = 0
 
     def greet(self, settings: Sequence[str]) -> None:
         """Asks for the name and version, then sends the settings."""
@@ -169,7 +172,8 @@ class Clock:
         """Takes the time of a move of ours off the clock, until `time_left` corrects it."""
         if (left := self._left[colour]) is None:
             return
-        remaining, stones = max(0.0, left[0] - seconds), left[1] - 1
+        remaining = max(0.0, left[0] - seconds)
+        stones = left[1] - 1
         is_spent = stones == 0 or stones < 0 and not remaining  # a period ends with its last stone
         self._left[colour] = self._byo_yomi if is_spent else (remaining, max(0, stones))
 
@@ -185,7 +189,8 @@ class GtpSession(Session):
         self, *arguments: Any, resize: Callable[[int], tuple[Position, Thinker, Notation]] | None = None, **options: Any
     ):
         super().__init__(*arguments, **options)
-        self.resize, self.clock = resize, Clock()
+        self.resize = resize
+        self.clock = Clock()
         self.final_komi: float | None = None  # for `final_score` only; the agent plays for the komi of its training
         self._commands: dict[str, Callable[[list[str]], str | None]] = {
             "name": lambda _: "muzero_jax",
@@ -307,7 +312,9 @@ class GtpSession(Session):
 
     def _replayed(self, size: int | None, moves: list[sgf.SgfMove], end: int) -> Position:
         """The position before the move with the number `end`."""
-        position, notation, number = self.position.new(), make_notation(self.position.environment), 0
+        position = self.position.new()
+        notation = make_notation(self.position.environment)
+        number = 0
         if size not in (None, len(notation.columns)):
             raise ValueError(f"its board has size {size}, not {len(notation.columns)}")
         for move in moves:
@@ -329,7 +336,8 @@ class GtpSession(Session):
 
     def _muzero_variation(self, _: list[str]) -> str:
         """The principal variation: the moves of both sides from here, each found by its own search."""
-        position, words = self.position, []
+        position = self.position
+        words = []
         first = self._analysis().action
         for action in [first, *self.thinker.line(position.play(first), VARIATION_LENGTH - 1)]:
             words.append(self.moves.write(position.state, action))

@@ -42,7 +42,10 @@ class Session(ABC):
     held: str | None = None  # an answer to `go` that waits for `stop` (UCI)
 
     def __init__(self, position: Position, thinker: Thinker, moves: Notation, *, seconds: float | None = None):
-        self.position, self.thinker, self.moves, self.seconds = position, thinker, moves, seconds
+        self.position = position
+        self.thinker = thinker
+        self.moves = moves
+        self.seconds = seconds
 
     @abstractmethod
     def answer(self, line: str) -> str | None:

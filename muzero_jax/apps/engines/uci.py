@@ -38,7 +38,9 @@ class UciEngine(Engine):
 
     def __init__(self, process: EngineProcess, protocol: str, variant: str | None = None):
         super().__init__(process)
-        self._protocol, self._variant, self._go = protocol, variant, GO
+        self._protocol = protocol
+        self._variant = variant
+        self._go = GO
 
     def greet(self, settings: Sequence[str]) -> None:
         """Sets the options; raises EngineError for one that the program did not list."""
@@ -174,7 +176,8 @@ class UciSession(Session):
         return f"info depth 1 score cp {centipawns} {counts} pv {move}"
 
     def _stop(self, _: list[str]) -> list[str]:
-        held, self.held = self.held, None
+        held = self.held
+        self.held = None
         return [held] if held else []
 
     _ponderhit = _stop

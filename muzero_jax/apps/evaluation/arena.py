@@ -48,10 +48,12 @@ class ShardedGames:
         def advance_share(params, key, games):
             return advance(params, jax.random.fold_in(key, jax.lax.axis_index(AXIS)), games)
 
-        everywhere, games = PartitionSpec(), PartitionSpec(*[None] * axis, AXIS)
+        everywhere = PartitionSpec()
+        games = PartitionSpec(*[None] * axis, AXIS)
         self._begin = jax.jit(shard_map(begin_share, mesh, (everywhere,), games))
         self._advance = jax.jit(shard_map(advance_share, mesh, (everywhere,) * 2 + (games,), games), donate_argnums=2)
-        self._replicated, self._shared = NamedSharding(mesh, everywhere), NamedSharding(mesh, games)
+        self._replicated = NamedSharding(mesh, everywhere)
+        self._shared = NamedSharding(mesh, games)
         self._is_over = is_over
 
     def compile(self, params: Any) -> None:
@@ -113,7 +115,8 @@ class Arena:
     """
 
     def __init__(self, agent: Agent, mesh: Mesh):
-        self._agent, self._mesh = agent, mesh
+        self._agent = agent
+        self._mesh = mesh
         self._match = functools.cache(self._make_match)
         self.has_matches = agent.environment.num_players == 2
         self.is_for_points = game_of(with_points(agent.environment)).is_for_points
@@ -121,7 +124,9 @@ class Arena:
         self._most_simulations = max(agent.config.evaluation.mcts_simulations, default=0)
 
     def _make_match(self, is_against_itself: bool, num_games: int) -> ShardedMatch:
-        agent, player, most = self._agent, players.searching(self._agent), self._most_simulations
+        agent = self._agent
+        player = players.searching(self._agent)
+        most = self._most_simulations
         if is_against_itself:
             rival = player
         else:

@@ -30,7 +30,8 @@ def in_batches(function: Callable, *inputs: Any, batch_size: int = BATCH_SIZE) -
 def in_keyed_batches(function: Callable, seed: int, *inputs: Any) -> Any:
     """`in_batches` for a `function` of a key and the inputs; every batch gets its own key."""
     total = jax.tree.leaves(inputs)[0].shape[0]
-    batch_size, key = min(BATCH_SIZE, total), jax.random.key(seed)
+    batch_size = min(BATCH_SIZE, total)
+    key = jax.random.key(seed)
 
     def call(batch_index, *batch):
         return function(jax.random.fold_in(key, batch_index[0]), *batch)

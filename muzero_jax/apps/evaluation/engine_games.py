@@ -54,7 +54,8 @@ class EngineSeat(Seat):
     """Another program, whose moves are read in the game's notation."""
 
     def __init__(self, engine: Engine, notation: Notation):
-        self._engine, self._notation = engine, notation
+        self._engine = engine
+        self._notation = notation
 
     def new_game(self) -> None:
         """Tells the program to begin a new game."""
@@ -90,7 +91,8 @@ class Arbiter:
     """Plays games of one environment; games may be played from several threads at once."""
 
     def __init__(self, environment: Environment):
-        self.game, self.notation = game_of(environment), make_notation(environment)
+        self.game = game_of(environment)
+        self.notation = make_notation(environment)
         self.has_chance = needs_key(environment)
         self._move = jax.jit(environment.move)
 
@@ -102,20 +104,26 @@ class Arbiter:
         The player id `first` has the first seat; None: the player to move at `start`. An illegal action is counted, and
         the first legal one is played instead, as in `matches`.
         """
-        state, plies, lead, illegal_actions = start, [], 0.0, 0
-        first, line = int(start.current_player) if first is None else first, [move for move in opening if move >= 0]
+        state = start
+        plies = []
+        lead = 0.0
+        illegal_actions = 0
+        first = int(start.current_player) if first is None else first
+        line = [move for move in opening if move >= 0]
         for seat in seats:
             seat.new_game()
         while not state.terminated:
             colour = int(int(state.current_player) != first)
-            move_key, forced = jax.random.fold_in(key, len(plies)), self._forced_pass(state)
+            move_key = jax.random.fold_in(key, len(plies))
+            forced = self._forced_pass(state)
             action = line[len(plies)] if len(plies) < len(line) else forced  # not all programs announce it
             if action is None and (action := seats[colour].choose(state, plies, colour, move_key)) is None:
                 resigned = (-1.0, "W+R") if colour == 0 else (1.0, "B+R")
                 return PlayedGame(tuple(plies), len(line), *resigned, illegal_actions)
             legal = np.asarray(state.legal_action_mask)
             if not 0 <= action < len(legal) or not legal[action]:
-                action, illegal_actions = int(legal.argmax()), illegal_actions + 1
+                action = int(legal.argmax())
+                illegal_actions = illegal_actions + 1
             plies.append(Ply(colour, action, self.notation.write(state, action), forced is not None))
             state, reward, *_ = self._move(state, jnp.int32(action), keys_of_chance(move_key, 1)[0])
             lead += float(-reward if colour else reward)

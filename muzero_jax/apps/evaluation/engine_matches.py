@@ -58,15 +58,19 @@ class EngineMatch:
         opening_plies: int,
         conditions: Conditions,
     ):
-        self._environment, self._entrants, self._conditions = environment, (a, b), conditions
-        self._num_openings, self._opening_plies = -(-num_games // 2), opening_plies
+        self._environment = environment
+        self._entrants = (a, b)
+        self._conditions = conditions
+        self._num_openings = -(-num_games // 2)
+        self._opening_plies = opening_plies
         self._arbiter = Arbiter(environment)
         if conditions.folder is not None and self._arbiter.has_chance:
             raise ValueError(f"--sgf records no dice, which {environment.name} has; leave it out")
         self._stochastic = matches.is_stochastic(environment, a.player, b.player)
         self._result = MatchResult(*np.zeros((4, 2, self._num_openings)))  # type: ignore
         self._is_finished = np.zeros((2, self._num_openings), bool)
-        self._processes, self._titles = ExitStack(), list[str]()
+        self._processes = ExitStack()
+        self._titles = list[str]()
 
     def __call__(self, params_a: Params, params_b: Params, key: Array, report: Report = silent) -> Summary:
         """Plays the match. When it returns or raises, all engine processes have ended.
@@ -104,7 +108,8 @@ class EngineMatch:
 
     def _play(self, tables: "queue.SimpleQueue[list[Seat]]", key: Array, report: Report) -> None:
         """Plays the first opening with both seatings, then the second, and so on, each at the next free table."""
-        openings, game_key = self._openings(key), jax.random.fold_in(key, 0)
+        openings = self._openings(key)
+        game_key = jax.random.fold_in(key, 0)
 
         def play(index: int) -> PlayedGame:
             opening, seating = divmod(index, 2)
@@ -133,9 +138,11 @@ class EngineMatch:
         counts = self._num_openings, self._opening_plies
         draw = jax.jit(lambda key: matches.draw_openings(self._environment, key, *counts, replace=self._stochastic))
         drawn = draw(key)
-        starts, actions = drawn.starts, np.asarray(drawn.actions)
+        starts = drawn.starts
+        actions = np.asarray(drawn.actions)
         if self._arbiter.has_chance:
-            starts, actions = drawn.states, actions[:0]
+            starts = drawn.states
+            actions = actions[:0]
         firsts = drawn.starts.current_player.tolist()
         states = [jax.tree.map(lambda x, i=i: x[i], starts) for i in range(len(firsts))]
         return list(zip(states, firsts, actions.T.tolist(), strict=True))
@@ -143,7 +150,8 @@ class EngineMatch:
     def _note(self, index: int, played: PlayedGame) -> None:
         """Stores the result of a game, and writes its record."""
         opening, seating = divmod(index, 2)
-        lead, moves = -played.lead if seating else played.lead, hash(tuple(ply.action for ply in played.plies))
+        lead = -played.lead if seating else played.lead
+        moves = hash(tuple(ply.action for ply in played.plies))
         figures = lead, len(played.plies) - played.num_opening, played.illegal_actions, moves
         for field, figure in zip(self._result, figures, strict=True):
             field[seating, opening] = figure  # type: ignore

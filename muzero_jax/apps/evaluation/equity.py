@@ -48,13 +48,15 @@ def losses(agent: Agent, judge: EngineSpec, *, num_positions: int, seed: int) ->
     Raises EngineError if the judge fails.
     """
     before = _draw(agent, num_positions, seed)
-    after, found = _play_turns(agent, before, seed), []
+    after = _play_turns(agent, before, seed)
+    found = []
     engine = engines.start(judge, agent.environment, seconds=SECONDS)
     assert isinstance(engine, GnubgEngine)
     with engine.process:
         for index in range(num_positions):
             state, played = jax.tree.map(lambda leaf, index=index: leaf[index], (before, after))
-            start, board = mover_points(state), tuple(mover_points(played))
+            start = mover_points(state)
+            board = tuple(mover_points(played))
             equities = {tuple(after_turn(start, turn)): value for turn, value in engine.hints(state, MOST_TURNS)}
             if len(equities) > 1 and board in equities:
                 found.append(max(equities.values()) - equities[board])
@@ -63,7 +65,8 @@ def losses(agent: Agent, judge: EngineSpec, *, num_positions: int, seed: int) ->
 
 def _draw(agent: Agent, num_positions: int, seed: int) -> EnvState:
     """The start of a uniformly random turn from each of `num_positions` games: leaves [num_positions, ...]."""
-    key, shares = jax.random.key(seed), np.zeros(num_positions)
+    key = jax.random.key(seed)
+    shares = np.zeros(num_positions)
     states = positions.play(agent.environment, players.policy_head(agent), agent.params, key, shares, LONGEST_GAME)
     chances = np.random.default_rng(seed).random(states.terminated.shape)
     ply = (chances * (turn_begins(states) & ~states.terminated)).argmax(axis=0)
@@ -72,7 +75,8 @@ def _draw(agent: Agent, num_positions: int, seed: int) -> EnvState:
 
 def _play_turns(agent: Agent, states: EnvState, seed: int) -> EnvState:
     """The states after the turns that the agent's search plays, before the next roll."""
-    player, chance = players.searching(agent), agent.environment.chance
+    player = players.searching(agent)
+    chance = agent.environment.chance
     assert chance is not None
 
     @jax.jit

@@ -73,7 +73,8 @@ def _openings(agent: Agent, say: Say) -> Iterator[Finding]:
     if (searched := openings.solved_openings(agent)) is not None:
         say("searching the opening moves ...")
         judged = openings.judge(searched.values(agent.params))
-        share, solved = openings.share_right(judged), judged["solved"]
+        share = openings.share_right(judged)
+        solved = judged["solved"]
         yield Finding("exact play", "opening-value accuracy", share, *wilson_interval(share, solved), solved)
 
 
@@ -83,7 +84,8 @@ def _equity(agent: Agent, positions: int, seed: int, say: Say) -> Iterator[Findi
         say("compiling, then judging turns by GNU Backgammon ...")
         lost = equity.losses(agent, judge, num_positions=positions, seed=seed)
         if lost.size:
-            mean, share = float(lost.mean()), float((lost == 0).mean())
+            mean = float(lost.mean())
+            share = float((lost == 0).mean())
             yield Finding(equity.JUDGE, "equity lost a turn", mean, *student_interval(lost), lost.size, is_share=False)
             yield Finding(equity.JUDGE, "best turns", share, *wilson_interval(share, lost.size), lost.size)
 
@@ -93,7 +95,8 @@ def _matches(agent: Agent, mesh: Mesh, games: int, seed: int, say: Say) -> Itera
     for name in BY_DICE if game_of(agent.environment).worth else BY_RANDOM_GAMES:
         say(f"{name}: compiling, then playing {games} games ...")
         rival = players.enter(players.parse(name), agent)
-        seats, plies = (players.searching(agent), rival.player), agent.config.evaluation.opening_plies
+        seats = (players.searching(agent), rival.player)
+        plies = agent.config.evaluation.opening_plies
         match = ShardedMatch(agent.environment, *seats, mesh, num_games=games, opening_plies=plies)
         result = match(agent.params, rival.params, jax.random.key(seed))
         if "mean_points" in result:

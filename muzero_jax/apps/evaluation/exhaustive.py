@@ -59,7 +59,8 @@ def walk(
             raise ValueError(f"{player.name} chose an illegal move")
         return moves
 
-    results, positions = Counter[int](), 0
+    results = Counter[int]()
+    positions = 0
     for states, row, step in plies(environment, choose):
         is_players = states.current_player == players_id
         positions += int(is_players.sum())

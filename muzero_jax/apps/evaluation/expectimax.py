@@ -26,7 +26,8 @@ def expectimax_player(environment: Environment, depth: int, name: str | None = N
 
     Raises ValueError if the depth is not 1 or 2, or if the game has no listed chance or no `worth`.
     """
-    chance, worth = environment.chance, game_of(environment).worth
+    chance = environment.chance
+    worth = game_of(environment).worth
     if chance is None or worth is None:
         needs = "which needs known chance outcomes and a Game with a `worth`"
         raise ValueError(f"{environment.name} has no expectimax player, {needs}; 2048 and backgammon have both")

@@ -89,7 +89,8 @@ def examine(agent: Agent, *, num_positions: int, unroll_steps: int, seed: int) -
 def depth_rows(means: Means) -> list[Result]:
     """A row for each depth, from means with leaves [N, K+1]; an empty mean is None."""
     sums = jax.tree.map(lambda leaf: np.asarray(leaf).sum(axis=0), means)
-    lines, wins = sums["value_drift"].count, sums["win_found_rate"].count
+    lines = sums["value_drift"].count
+    wins = sums["win_found_rate"].count
     return [
         {"depth": depth, "lines": int(lines[depth]), "wins": int(wins[depth])}
         | {name: _ratio(mean.total[depth], mean.count[depth]) for name, mean in sums.items()}
@@ -129,12 +130,14 @@ def unroll(
     position. Rewards at depth k are of moves from there, so they take k + 1 steps of dynamics. `imagines` says whether
     the model was trained to reconstruct observations; if not, that mean is empty.
     """
-    environment, model = agent.environment, agent.model
+    environment = agent.environment
+    model = agent.model
 
     def descend(carry, step_key):
         states, output, is_alive = carry
         move_key, look_key = jax.random.split(step_key)
-        observation, legal = jax.vmap(environment.observe)(states), states.legal_action_mask
+        observation = jax.vmap(environment.observe)(states)
+        legal = states.legal_action_mask
         true = model.initial_inference(params, observation)
         is_same = (model.reconstruct(params, output.embedding) > 0) == observation.astype(bool)
         means = {name: _mean(drift, is_alive) for name, drift in compare(model, legal, output, true).items()}
@@ -186,8 +189,10 @@ def _look_at_rewards(
     output = agent.model.recurrent_inference(params, each_embedding, flat_action)
     predicted = agent.model.to_scalar(output.reward_logits).reshape(action.shape)
 
-    error, says_win = jnp.abs(predicted - reward), predicted > DECISIVE
-    wins, is_decisive = reward > DECISIVE, jnp.abs(reward) > DECISIVE
+    error = jnp.abs(predicted - reward)
+    says_win = predicted > DECISIVE
+    wins = reward > DECISIVE
+    is_decisive = jnp.abs(reward) > DECISIVE
     return {
         "win_found_rate": _mean(says_win, is_looked_at & wins),
         "false_win_rate": _mean(says_win, is_looked_at & ~wins),
@@ -207,7 +212,8 @@ def look_at_tree(environment: Environment, states: EnvState, tree: Any) -> Means
 
     def replay(node, carry):
         nodes, is_illegal, is_beyond = carry
-        parent, action = tree.parent[node], tree.action[node]
+        parent = tree.parent[node]
+        action = tree.action[node]
         above = jax.tree.map(lambda x: x[parent, rows], nodes)
         beyond = is_beyond[parent, rows] | (above.terminated & ~is_illegal[parent, rows])
         illegal = is_illegal[parent, rows] | (~beyond & ~above.legal_action_mask[rows, action])
@@ -243,7 +249,8 @@ def _cell(number: float | int | None) -> str:
 
 def _own_positions(agent: Agent, num_positions: int, seed: int) -> EnvState:
     """States [N, ...] of unfinished games of the agent."""
-    player, twice = players.policy_head(agent), 2 * num_positions  # because half of them come from random games
+    player = players.policy_head(agent)  # because half of them come from random games
+    twice = 2 * num_positions
     drawn = positions.sample(agent.environment, player, agent.params, num_positions=twice, min_plies=0, seed=seed)
     own = np.nonzero(drawn.is_own_play)[0][:num_positions]
     return jax.tree.map(lambda leaf: leaf[own], drawn.states)
@@ -258,7 +265,8 @@ def _walk(agent: Agent, states: EnvState, kind: str, unroll_steps: int, seed: in
 
 def _search(agent: Agent, states: EnvState, seed: int) -> Means:
     """Errors in the trees of the agent's search from the states, on the host."""
-    environment, config = agent.environment, agent.config
+    environment = agent.environment
+    config = agent.config
     # Our own engine keeps trees that can be read; the run's own algorithm may not.
     config = replace(config, search=replace(config.search, engine="own"), algorithm=AlgorithmConfig())
     search = make_agent(config, algorithms.make(config, agent.environment, agent.model)).search(agent.num_simulations)

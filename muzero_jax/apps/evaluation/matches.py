@@ -68,7 +68,8 @@ def match_in_pieces(
 
     def begin(key: Array, share: Array | int = 0) -> Games:
         drawn = draw_openings(environment, key, num_games // 2, opening_plies, replace=stochastic, share=share)
-        first, zeros = drawn.starts.current_player, jnp.zeros((2, num_games // 2), jnp.int32)
+        first = drawn.starts.current_player
+        zeros = jnp.zeros((2, num_games // 2), jnp.int32)
         states, moves = jax.tree.map(lambda x: jnp.stack([x, x]), (drawn.states, drawn.moves))
         return Games(
             states=states,
@@ -109,10 +110,13 @@ def summarise(
     than weak play.
     """
     is_new = np.stack([np.isin(np.arange(len(moves)), first_of_each(moves)) for moves in np.asarray(result.moves)])
-    counts, points = is_new | stochastic, np.asarray(result.points, np.float64)
+    counts = is_new | stochastic
+    points = np.asarray(result.points, np.float64)
     scores = (np.sign(points) + 1) / 2
     as_first, as_second = (float(row[counted].mean()) for row, counted in zip(scores, counts, strict=True))
-    points, lengths, score = points[counts], np.asarray(result.length)[counts], float(scores[counts].mean())
+    points = points[counts]
+    lengths = np.asarray(result.length)[counts]
+    score = float(scores[counts].mean())
     lengths_lost = lengths[points < 0]
     of_points = {}
     if is_for_points or not np.isin(points, (-1, 0, 1)).all():
@@ -241,15 +245,19 @@ def _one_move(
     environment: Environment, a: tuple[Player, Params], b: tuple[Player, Params], games: Games, key: Array
 ) -> Games:
     """One move in every unfinished game of a seating."""
-    states, result = games.states, games.result
+    states = games.states
+    result = games.result
 
     def choose(player, params, key, is_on_move):
         no_move = jnp.zeros(is_on_move.shape, jnp.int32)
         return lax.cond(is_on_move.any(), lambda: player.act(params, key, states), lambda: no_move)
 
-    active, a_is_to_move = ~states.terminated, states.current_player == games.a_id
-    (player_a, params_a), (player_b, params_b) = a, b
-    keys, on_move = jax.random.split(key), jnp.stack([active & a_is_to_move, active & ~a_is_to_move])
+    active = ~states.terminated
+    a_is_to_move = states.current_player == games.a_id
+    player_a, params_a = a
+    player_b, params_b = b
+    keys = jax.random.split(key)
+    on_move = jnp.stack([active & a_is_to_move, active & ~a_is_to_move])
     if player_a is player_b:  # a search takes long to compile, so it is compiled once
         params = jax.tree.map(lambda *both: jnp.stack(both), params_a, params_b)
         action_a, action_b = lax.map(lambda seat: choose(player_a, *seat), (params, keys, on_move))

@@ -36,7 +36,8 @@ first player joins top and bottom."""
 
 def opening_positions(environment: Environment) -> EnvState:
     """The positions after every first move, row by row, without the swap: leaves [cells, ...]."""
-    opening, move = environment.init(jax.random.key(0)), jax.jit(environment.move)
+    opening = environment.init(jax.random.key(0))
+    move = jax.jit(environment.move)
     states = [without_swap(move(opening, jnp.int32(cell)).state) for cell in range(environment.num_actions - 1)]
     return jax.tree.map(lambda *leaves: jnp.stack(leaves), *states)
 
@@ -48,7 +49,8 @@ class OpeningValues:
     """
 
     def __init__(self, agent: Agent, device: Any = None):
-        self._environment, search = agent.environment, agent.search()
+        self._environment = agent.environment
+        search = agent.search()
         if not is_hex(self._environment):
             name = self._environment.name
             raise ValueError(f"evaluate.py openings is for Hex, and {agent.name} plays {name}; name a run of Hex")

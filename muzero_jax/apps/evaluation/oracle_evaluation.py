@@ -120,7 +120,8 @@ def judge(
     solved: Solved, candidates: Sequence[Candidate], seed: int, say: Callable[[str], None] = silent
 ) -> list[Score]:
     """The score of each candidate; candidates with the same program are compiled once."""
-    programs, scores = dict[Hashable, Callable](), []
+    programs = dict[Hashable, Callable]()
+    scores = []
     for candidate in candidates:
         say(f"compiling and judging: {candidate.name} ...")
         answer = programs.setdefault(candidate.program, jax.jit(candidate.answer))
@@ -138,7 +139,8 @@ def format_table(result: Score) -> str:
     columns = {"optimal_move_rate": "optimal moves", "keeps_win_rate": "winning moves", "loses_win_rate": "blunders"}
     rows = [["", *columns.values(), "value error"]]
     for score in result["scores"]:
-        error, ends = score.get("value_error"), {name: score.get(f"{name}_ci95") for name in columns}
+        error = score.get("value_error")
+        ends = {name: score.get(f"{name}_ci95") for name in columns}
         shown = {name: f" {percent_interval(interval)}" if interval else "" for name, interval in ends.items()}
         rates = [f"{percent(score[name])}{shown[name]}" for name in columns]
         rows.append([score["player"], *rates, "" if error is None else f"{error:.3f}"])
@@ -189,7 +191,8 @@ def score_random(solved: Solved) -> Score:
     """The exact expected score of a uniformly random move; without intervals and value error."""
     action_values = solved.solutions.action_values
     num_legal = (action_values != ILLEGAL).sum(axis=1)
-    keeps, loses = solved.solutions.keeps_value.sum(axis=1), (action_values == -1).sum(axis=1)
+    keeps = solved.solutions.keeps_value.sum(axis=1)
+    loses = (action_values == -1).sum(axis=1)
     rates = _rates(keeps / num_legal, loses / num_legal, solved)
     return {"player": "a random move"} | {name: rate for name, (rate, _) in rates.items()}
 
@@ -215,7 +218,8 @@ def score_player(name: str, action: np.ndarray, value: np.ndarray | None, solved
 
 def _rates(keeps: np.ndarray, loses: np.ndarray, solved: Solved) -> dict[str, tuple[float | None, int]]:
     """Each rate with its number of positions."""
-    can_win_and_err, is_own_play = solved.can_win_and_err, solved.is_own_play
+    can_win_and_err = solved.can_win_and_err
+    is_own_play = solved.is_own_play
     parts = {
         "optimal_move_rate": (keeps, solved.solutions.can_err),
         "keeps_win_rate": (keeps, can_win_and_err),

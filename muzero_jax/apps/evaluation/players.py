@@ -137,15 +137,19 @@ def enter(spec: PlayerSpec, agent: Agent) -> Entrant:
         return program(spec.engine)
     match spec.kind:
         case "random":
-            name, player = "random", random_player(environment)
+            name = "random"
+            player = random_player(environment)
         case "mcts":
             check_for_two(environment, "rollout MCTS needs")
-            name, player = f"mcts:{budget}", rollout_mcts_player(environment, most_simulations=budget)
+            name = f"mcts:{budget}"
+            player = rollout_mcts_player(environment, most_simulations=budget)
             return Entrant(name, player, jnp.int32(budget), name)
         case "expectimax":
-            name, player = f"expectimax:{budget}", expectimax_player(environment, budget)
+            name = f"expectimax:{budget}"
+            player = expectimax_player(environment, budget)
         case kind if kind in BY_RULES:
-            name, player = kind, BY_RULES[kind](environment)
+            name = kind
+            player = BY_RULES[kind](environment)
         case kind:
             return _enter_network(kind, budget, agent)
     return Entrant(name, player, None, name)
@@ -163,10 +167,12 @@ def program(spec: EngineSpec) -> Entrant:
 def _enter_network(kind: str, budget: int, agent: Agent) -> Entrant:
     """The agent's policy head (`greedy`), or its search."""
     if kind == "greedy":
-        name, player = f"{agent.name}:greedy", policy_head(agent)
+        name = f"{agent.name}:greedy"
+        player = policy_head(agent)
     else:
         way = f":{kind}" if kind in SEARCHES else ""
-        name, player = f"{agent.name}{way}@{budget}", searching(agent, budget, kind=kind)
+        name = f"{agent.name}{way}@{budget}"
+        player = searching(agent, budget, kind=kind)
     config = agent.config
     plays_alike = kind, budget, config.model, config.network, config.search, config.targets, config.algorithm
     if config.algorithm.file:  # it may read any field of the config

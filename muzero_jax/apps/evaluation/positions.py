@@ -47,7 +47,8 @@ def sample(
     (game,) = np.nonzero(num_choices)
     ply = min_plies + np.random.default_rng(seed).integers(num_choices[game])
     first = first_of_each(states.observation[ply, game])[:num_positions]
-    ply, game = ply[first], game[first]
+    ply = ply[first]
+    game = game[first]
     return Positions(jax.tree.map(lambda leaf: leaf[ply, game], states), is_own_play[game])
 
 

@@ -91,16 +91,20 @@ class Versions:
         abstract_params: Params,
         judges: Mapping[str, openings.OpeningValues],
     ):
-        self._config, self.arena, self.judges = config, arena, judges
+        self._config = config
+        self.arena = arena
+        self.judges = judges
         self._directory = run_dir / VERSIONS
         self._abstract_params = abstract_params
-        self.has_matches, self.ladder = arena.has_matches, Ladder(run_dir / "elo.json")
+        self.has_matches = arena.has_matches
+        self.ladder = Ladder(run_dir / "elo.json")
 
     def compilations(self) -> list[Callable[[], None]]:
         """Functions that compile the search of the openings and the programs of all matches, in the order of use."""
         if not self.has_matches:
             return []
-        e, params = self._config.evaluation, self._abstract_params
+        e = self._config.evaluation
+        params = self._abstract_params
         programs = [("random", e.final_games // self._final_matches)]  # also of rollout MCTS
         if e.while_training:
             own = [("self", e.games // 2)] if self.has_elo else []
@@ -142,7 +146,8 @@ class Versions:
 
     def conclude(self, params: Params, iteration: int) -> tuple[dict[str, Any], dict[str, float]]:
         """(for the summary, for the metrics): final matches against all opponents of the config, and opening values."""
-        e, count = self._config.evaluation, self._final_matches
+        e = self._config.evaluation
+        count = self._final_matches
         if not self.has_matches:
             return {"strength": {}}, {}
         key = jax.random.fold_in(self._key(iteration), _FINAL)

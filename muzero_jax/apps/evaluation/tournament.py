@@ -77,7 +77,8 @@ def play(
     anchor = anchor or ("random" if "random" in names else names[0])
     if anchor not in names:
         raise ValueError(f"--anchor {anchor} does not play; the players are {', '.join(names)}")
-    pairs, environment = list(combinations(field.entrants, 2)), field.host.environment
+    pairs = list(combinations(field.entrants, 2))
+    environment = field.host.environment
     counts = {"num_games": num_games, "opening_plies": opening_plies}
     programs: dict[Hashable, Callable[..., Summary]] = {}
     matches: list[dict[str, Any]] = []
@@ -85,7 +86,8 @@ def play(
     try:
         for played, (a, b) in enumerate(pairs):
             report(played, len(pairs))
-            program, key = (a.program, b.program), jax.random.fold_in(jax.random.key(seed), played)
+            program = (a.program, b.program)
+            key = jax.random.fold_in(jax.random.key(seed), played)
             if program not in programs or a.engine or b.engine:
                 own = conditions.of_match(played)
                 programs[program] = engine_matches.make_match(environment, a, b, mesh, **counts, conditions=own)
@@ -138,7 +140,8 @@ def _points(names: list[str], matches: list[dict[str, Any]]) -> Result:
     rows = []
     for name, found in met.items():
         means, half_widths, games = np.array(found).T
-        mean, half_width = float(means.mean()), float(np.sqrt((half_widths**2).sum()) / len(found))
+        mean = float(means.mean())
+        half_width = float(np.sqrt((half_widths**2).sum()) / len(found))
         interval = [mean - half_width, mean + half_width]
         rows.append({"name": name, "games": int(games.sum()), "mean_points": mean, "mean_points_ci95": interval})
     return {"players": rows, "cross_table": table}
@@ -151,7 +154,8 @@ def format_table(result: Result) -> str:
     """
     if are_for_points(result["players"]):
         return _format_points(result)
-    players, table = result["players"], result["cross_table"]
+    players = result["players"]
+    table = result["cross_table"]
     order = sorted(range(len(players)), key=lambda i: -players[i]["elo"])
     rows = [["", "", "Elo", "95%", "score", "95%", *map(str, range(1, len(order) + 1))]]
     for place, i in enumerate(order, start=1):
@@ -171,7 +175,8 @@ def format_table(result: Result) -> str:
 
 
 def _format_points(result: Result) -> str:
-    players, table = result["players"], result["cross_table"]
+    players = result["players"]
+    table = result["cross_table"]
     order = sorted(range(len(players)), key=lambda i: -players[i]["mean_points"])
     rows = [["", "", "points a game", "95%", *map(str, range(1, len(order) + 1))]]
     for place, i in enumerate(order, start=1):

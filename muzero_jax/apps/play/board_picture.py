@@ -78,7 +78,8 @@ def draw(
     """The board, with a `policy` [A] or `values` [A] over its cells; values that are not finite are left out."""
     notes = overlay.of_values(values) if values is not None else overlay.NOTHING
     board = board_of(position, notation, notes if policy is None else overlay.of_shares(policy))
-    beside, (left, top, right, bottom) = _beside(board), board.bounds
+    beside = _beside(board)
+    left, top, right, bottom = board.bounds
     wide, high = (right - left) * board.cell_size, (bottom - top) * board.cell_size
     width = max(wide, LETTER * max(len(title), len(beside))) + 2 * MARGIN
     head = HEADER * bool(title) + MARGIN
@@ -96,7 +97,9 @@ def draw(
 
 def place_of(board: Board, cell: Cell) -> dict[str, Length]:
     """Where a cell lies in the picture of a board without a title, in pixels."""
-    (x, y), (left, top, _, _), size = board.centre(cell), board.bounds, board.cell_size
+    x, y = board.centre(cell)
+    left, top, _, _ = board.bounds
+    size = board.cell_size
     return {
         "left": MARGIN + (x - 0.5 - left) * size,
         "top": MARGIN + (y - 0.5 - top) * size,
@@ -107,14 +110,16 @@ def place_of(board: Board, cell: Cell) -> dict[str, Length]:
 
 def _beside(board: Board) -> str:
     """The line of text for moves without a cell: those with the largest numbers, each group of equal moves once."""
-    notes, same = board.overlay.notes, board.position.game.same_as
+    notes = board.overlay.notes
+    same = board.position.game.same_as
     shown = sorted((a for a in board.loose() if a not in same), key=lambda action: -notes[action].number)
     return ", ".join(f"{board.write(action)} {notes[action].text}" for action in sorted(shown[:MOST_BESIDE]))
 
 
 def side_by_side(*pictures: Picture) -> Picture:
     """Pictures next to each other, as one."""
-    left, parts = 0.0, []
+    left = 0.0
+    parts = []
     for picture in pictures:
         parts.append(picture.placed(left, 0))
         left += picture.width + GAP

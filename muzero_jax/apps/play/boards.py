@@ -64,12 +64,18 @@ class Board:
     """Pixels of a cell in a picture that stands alone."""
 
     def __init__(self, position: Position, notation: Notation, overlay: Overlay = NOTHING, seat: int | None = None):
-        self.position, self.notation, self.overlay = position, notation, overlay
-        self.view, self.squares = position.game.view, position.squares
-        self.page, self.height, self.width = self.view.page, len(self.squares), len(self.squares[0])
+        self.position = position
+        self.notation = notation
+        self.overlay = overlay
+        self.view = position.game.view
+        self.squares = position.squares
+        self.page = self.view.page
+        self.height = len(self.squares)
+        self.width = len(self.squares[0])
         self.seat = seat
         self.look = LOOKS.get(self.kind, Look())
-        shape, board = (self.height, self.width), position.environment.board
+        shape = (self.height, self.width)
+        board = position.environment.board
         location = cells_first(shape, position.environment.num_actions)
         if board is not None and board.shape == shape:
             location = np.asarray(board.action_location)
@@ -215,7 +221,9 @@ class Board:
         over += [self.patch("choice", choice)] if choice else []
         pieces = []
         for cell in self.every:
-            (x, y), text, note = self.centre(cell), self.squares[cell[0]][cell[1]], notes.get(cell)
+            x, y = self.centre(cell)
+            text = self.squares[cell[0]][cell[1]]
+            note = notes.get(cell)
             raised = 0.2 if note and self.is_letter(text) else 0.0  # so that both can be read
             pieces += [self.piece((x, y - raised), text)] if text != EMPTY else []
             over += [shapes.text(note.text, (x, y + raised), "number", 0.24)] if note else []
@@ -236,7 +244,8 @@ class Board:
 
     def strongest(self) -> dict[int, tuple[Note, Ends]]:
         """The moves of two clicks that get an arrow: those with the largest numbers, and the agent's own."""
-        notes, choice = dict(self.overlay.notes), self.overlay.choice
+        notes = dict(self.overlay.notes)
+        choice = self.overlay.choice
         if choice is not None:
             notes.setdefault(choice, Note("", 0.0, "share", -1.0))
         ends = {action: found for action in notes if (found := self.ends(action))}
@@ -254,7 +263,8 @@ class Board:
             return []
         if self.position.swapped:  # the mirrored stone, the only one on the board
             return [cell for cell in self.every if self.squares[cell[0]][cell[1]] != EMPTY]
-        action, before = self.position.plies[-1].action, type(self)(self.position.undo(), self.notation)
+        action = self.position.plies[-1].action
+        before = type(self)(self.position.undo(), self.notation)
         cell = before.cell_of(action) if self.page or self.view.marks_last else None
         return list(before.ends(action) or ([cell] if cell else []))
 
@@ -304,9 +314,11 @@ class Board:
     def cells(self) -> Iterator[str]:
         """The clickable cells, each with its place, name and content, and the move that a click on it plays."""
         notes, _, choice = self.noted()
-        lasts, won = self.last_cells(), self.position.winning_cells
+        lasts = self.last_cells()
+        won = self.position.winning_cells
         for cell in self.every:
-            name, note = self.name(cell), notes[cell].text if cell in notes else ""
+            name = self.name(cell)
+            note = notes[cell].text if cell in notes else ""
             said = {
                 name: True,
                 self.holds(self.squares[cell[0]][cell[1]]): True,

@@ -32,7 +32,9 @@ class ChessBoard(Board):
 
     def ends(self, action: int) -> Ends | None:
         """The two squares in a move's text; None if it is not written by two squares."""
-        text, columns, rows = self.write(action), self.notation.columns, self.notation.rows
+        text = self.write(action)
+        columns = self.notation.columns
+        rows = self.notation.rows
         if not (text[0] in columns and text[1:2] in rows and text[2:3] in columns):
             return None
         return (rows.index(text[1]), columns.index(text[0])), (rows.index(text[3]), columns.index(text[2]))
@@ -47,7 +49,8 @@ class ChessBoard(Board):
 
     def noted(self) -> tuple[dict[Cell, Note], list[str], Cell | None]:
         """Arrows for the strongest moves and for the agent's own, with their numbers at the tips."""
-        arrows, choice = self.strongest(), self.overlay.choice
+        arrows = self.strongest()
+        choice = self.overlay.choice
         drawn = [self.arrow(action, note, *map(self.centre, ends)) for action, (note, ends) in arrows.items()]
         order = sorted(arrows.items(), key=lambda item: item[0] == choice)  # the agent's last, so it replaces others
         notes = {ends[1]: note._replace(strength=note.strength / 2) for _, (note, ends) in order}

@@ -59,7 +59,8 @@ def _screen(squares: view.Squares) -> list[Line]:
 def captions(position: Position) -> list[str]:
     """Lines below a board: what both sides hold, and the game's `View.caption`."""
     look = position.game.view
-    hands, caption = look.hands(position.state), look.caption(position.state)
+    hands = look.hands(position.state)
+    caption = look.caption(position.state)
     held = ", ".join(f"{name} {hand or '-'}" for name, hand in zip(look.colours, hands, strict=True))
     return [*([f"{look.hands_title}: {held}"] if any(hands) else []), *([caption] if caption else [])]
 
@@ -98,9 +99,11 @@ def _width(position: Position) -> int:
 
 
 def _rows(position: Position, notation: Notation) -> Iterator[Line]:
-    won, last = set(position.winning_cells), _last_cell(position, len(position.squares[0]))
+    won = set(position.winning_cells)
+    last = _last_cell(position, len(position.squares[0]))
     stones = str.maketrans(dict(zip((view.FIRST, view.SECOND), letters(position), strict=True)))
-    margin, width = _margin(notation), _width(position)
+    margin = _margin(notation)
+    width = _width(position)
     for index, row in enumerate(position.squares):
         indent = " " * index if position.game.view.leans else ""
         label = notation.rows[index] if notation.rows else ""
@@ -116,10 +119,12 @@ def _rows(position: Position, notation: Notation) -> Iterator[Line]:
 def _framed(rows: list[Line], position: Position) -> list[Line]:
     """The rows, framed by the letters of the edges' owners."""
     first, second = (letter.lower() for letter in letters(position))
-    indent, width = len(rows[0][0].text), len(rows[0]) // 2
+    indent = len(rows[0][0].text)
+    width = len(rows[0]) // 2
     side = [Piece(" "), Piece(second, SECOND, EDGE)]
     level = [Piece(" "), Piece(first, FIRST, EDGE)] * width
-    above, below = Piece(" " * (indent + 1)), Piece(" " * (indent + len(rows) + 2))
+    above = Piece(" " * (indent + 1))
+    below = Piece(" " * (indent + len(rows) + 2))
     return [[above, *level], *([row[0], *side, *row[1:], *side] for row in rows), [below, *level]]
 
 

@@ -16,7 +16,8 @@ from muzero_jax.games.notation import Notation
 
 SECONDS, LAST_SECONDS, MOST_SECONDS = 1.4, 4.0, 120.0
 """The longest time for a position; the time of the last one; the longest time of all others together."""
-MOST_MOVES, MOST_PICTURES = 20_000, 300
+MOST_MOVES = 20_000
+MOST_PICTURES = 300
 Analyse = Callable[[Position], Analysis]
 
 

@@ -34,7 +34,8 @@ class HexBoard(Board):
     def _edges(self) -> list[str]:
         """The edges that each side must join, with the sides' names; the first player's are above and below."""
         right, bottom = self.width - 1, self.height - 1
-        (first, second), (one, other) = self.view.inks, self.view.colours
+        first, second = self.view.inks
+        one, other = self.view.colours
         left_cells, right_cells = ([(row, column) for row in range(self.height)] for column in (0, right))
         top_cells, low_cells = ([(row, column) for column in range(self.width)] for row in (0, bottom))
         parts = []
@@ -47,7 +48,8 @@ class HexBoard(Board):
             ):
                 points = [shapes.hexagon(self.centre(cell))[corner] for cell in cells for corner in corners]
                 parts.append(shapes.path(f"goal {kind or ink}", shapes.outline(points, "")))
-        size, middle = min(0.42, 0.16 + 0.024 * self.width), (bottom / 4, bottom / 2 * ROW)
+        size = min(0.42, 0.16 + 0.024 * self.width)
+        middle = (bottom / 4, bottom / 2 * ROW)
         for name, at, side in (
             (one, (self.width - 0.35, -0.92), "start"),
             (one, (bottom / 2 + right / 2, bottom * ROW + 0.98), ""),

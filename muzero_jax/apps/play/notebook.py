@@ -50,7 +50,9 @@ class NotebookGame:
     """One game at a time between a person and an agent."""
 
     def __init__(self, thinker: Thinker, position: Position, you: int = BLACK):
-        self.thinker, self.position, self.you = thinker, position, you
+        self.thinker = thinker
+        self.position = position
+        self.you = you
         self.notation = make_notation(position.environment)
         self.said = ""
         self.panel = _make_panel(self)
@@ -95,7 +97,8 @@ class NotebookGame:
 
     def _answer(self) -> None:
         """Plays the agent's moves until it is your turn or the game is over."""
-        moves, analysis = [], None
+        moves = []
+        analysis = None
         while not self.position.is_over and self.position.colour_to_move != self.you:
             analysis = self.thinker.analyse(self.position)
             moves.append(self.notation.write(self.position.state, analysis.action))
@@ -130,8 +133,10 @@ class Panel:
     """The widgets: the drawing, a button over each of its `cells`, and buttons of `others` by action."""
 
     def __init__(self, widgets: Any, game: NotebookGame, board: Board):
-        self._widgets, self._game = widgets, game
-        self.picture, self.line = widgets.HTML(), widgets.HTML()
+        self._widgets = widgets
+        self._game = game
+        self.picture = widgets.HTML()
+        self.line = widgets.HTML()
         self.cells = {cell: self._cell(board, cell, action) for cell, action in board.clicked.items()}
         rest = set(range(game.position.environment.num_actions)) - set(board.clicked.values())
         self.others = {
@@ -149,7 +154,8 @@ class Panel:
 
     def show(self, game: NotebookGame) -> None:
         """Updates the widgets to the present position."""
-        board, legal = board_picture.board_of(game.position, game.notation), set(game.position.legal_actions())
+        board = board_picture.board_of(game.position, game.notation)
+        legal = set(game.position.legal_actions())
         self.picture.value = board_picture.draw(game.position, game.notation).svg
         for cell, button in self.cells.items():
             button.disabled = board.clicked[cell] not in legal
@@ -178,7 +184,8 @@ MOST_OTHERS = 4
 def _make_panel(game: NotebookGame) -> Panel | None:
     """The buttons of a game in which clicks play all but a few moves; else, or without ipywidgets, None."""
     board = board_picture.board_of(game.position, game.notation)
-    clicked, num_actions = set(board.clicked.values()), game.position.environment.num_actions
+    clicked = set(board.clicked.values())
+    num_actions = game.position.environment.num_actions
     try:
         import ipywidgets
     except ImportError:

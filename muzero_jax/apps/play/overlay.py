@@ -66,7 +66,8 @@ def history(values: Mapping[int, float], ply: int) -> str:
     if len(shown) < 2:
         return ""
     low, high = min(0.0, *shown.values()), max(0.0, *shown.values())
-    first, scale = min(shown), HEIGHT / ((high - low) or 1.0)
+    first = min(shown)
+    scale = HEIGHT / ((high - low) or 1.0)
     points: list[Point] = [((at - first) / (ply - first), (high - value) * scale) for at, value in shown.items()]
     line = shapes.path("values", shapes.outline(points, ""))
     zero = shapes.path("zero", shapes.outline([(0, high * scale), (1, high * scale)], ""))

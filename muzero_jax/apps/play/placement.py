@@ -48,7 +48,8 @@ def place(
     """
     if len(devices) == 1:
         return seat(devices[0])
-    seated, seconds = [], []
+    seated = []
+    seconds = []
     for device in devices:
         with jax.default_device(device):
             seated.append(seat(device))

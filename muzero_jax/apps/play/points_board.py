@@ -16,7 +16,9 @@ from muzero_jax.apps.play.shapes import Length, Point
 from muzero_jax.games.notation import Notation
 from muzero_jax.games.view import Cell
 
-COLUMNS, BAR, HOME = 14, 6, 13
+COLUMNS = 14
+BAR = 6
+HOME = 13
 BOTTOM, LONG, MIDDLE = 11.4, 4.7, 5.7
 """The lower edge of the board (the upper one is 0), a point's length, and the line of the dice."""
 MOST_DRAWN, RADIUS = 5, 0.43
@@ -45,7 +47,9 @@ class Points(Board):
         return cell[1], reach if cell[0] == 0 else BOTTOM - reach
 
     def outline(self, cell: Cell, inset: Length = 0.0) -> str:
-        left, right, half = cell[1] - 0.5, cell[1] + 0.5, MIDDLE - 0.6
+        left = cell[1] - 0.5
+        right = cell[1] + 0.5
+        half = MIDDLE - 0.6
         top, low = (0.0, half) if cell[0] == 0 else (BOTTOM - half, BOTTOM)
         return shapes.outline([(left, top), (right, top), (right, low), (left, low)])
 
@@ -135,7 +139,8 @@ class Points(Board):
 
     def _dice(self) -> Iterator[str]:
         """The mover's dice, on the mover's half; a die that was played is pale."""
-        dice, mover = self.checkers.dice, self.position.colour_to_move
+        dice = self.checkers.dice
+        mover = self.position.colour_to_move
         for index, (die, is_left) in enumerate(dice):
             x = (9.5 if mover == self.viewer else 2.5) + 1.1 * (index - (len(dice) - 1) / 2)
             spots = [(x + 0.25 * (at % 3 - 1), MIDDLE + 0.25 * (at // 3 - 1)) for at in SPOTS[die - 1]]
@@ -146,7 +151,8 @@ class Points(Board):
 
     def _last_turn(self) -> Iterator[str]:
         """Arrows for the moves of the last turn, or of the present turn so far."""
-        plies, texts = self.position.plies, self.position.texts(self.notation)
+        plies = self.position.plies
+        texts = self.position.texts(self.notation)
         turn = len(list(takewhile(lambda ply: ply.colour == plies[-1].colour, reversed(plies))))
         for text in texts[len(plies) - turn :]:
             if ends := self._ends(text, plies[-1].colour):
@@ -157,8 +163,11 @@ class Points(Board):
         notes = {ends[1]: note.text for note, ends in self.strongest().values() if note.text}
         starts = {ends[0] for ends in map(self.ends, self.position.legal_actions()) if ends}
         for cell in self.every:
-            (count, owner), name, note = self.held(cell), self.name(cell), notes.get(cell)
-            colour, place = self.view.colours[owner], {BAR: "bar", HOME: "home"}.get(cell[1])
+            count, owner = self.held(cell)
+            name = self.name(cell)
+            note = notes.get(cell)
+            colour = self.view.colours[owner]
+            place = {BAR: "bar", HOME: "home"}.get(cell[1])
             said = [f"{colour}'s {place}" if place else f"point {name}", f"{count} of {colour}" if count else "empty"]
             label = ", ".join([*said, *([f"agent: {note}"] if note else [])])
             if cell in starts:

@@ -24,7 +24,8 @@ from muzero_jax.games.states import with_fields
 from muzero_jax.games.view import Cell, Squares
 from muzero_jax.types import Environment, EnvState
 
-BLACK, WHITE = 0, 1
+BLACK = 0
+WHITE = 1
 RESIGN = -1
 """The `action` of a ply that ended the game by resignation."""
 
@@ -199,7 +200,8 @@ class Position(NamedTuple):
 
     def _ready(self, colour: int) -> EnvState:
         """The state from which `colour` can move: the present one, or one made by `games.sides`."""
-        state, sides = self.state, self.game.sides
+        state = self.state
+        sides = self.game.sides
         if self.is_over and self.in_turns:
             raise IllegalMove("the game is over")
         try:

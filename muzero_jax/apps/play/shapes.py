@@ -71,13 +71,16 @@ def hexagon(at: Point, inset: Length = 0.0) -> list[Point]:
 
 def arrow(start: Point, end: Point, strength: Length, class_: str = "") -> str:
     """An arrow whose width grows with `strength`; one with a class is drawn opaque."""
-    (x, y), (u, v) = start, end
+    x, y = start
+    u, v = end
     whole = hypot(u - x, v - y) or 1.0
     a, b = (u - x) / whole, (v - y) / whole
     width = 0.05 + 0.13 * strength
     head = 0.16 + width
-    s, t = u - a * (head + 0.1), v - b * (head + 0.1)
-    across, along = -0.6 * b * head, 0.6 * a * head
+    s = u - a * (head + 0.1)
+    t = v - b * (head + 0.1)
+    across = -0.6 * b * head
+    along = 0.6 * a * head
     tip = [(s + a * head, t + b * head), (s + across, t + along), (s - across, t - along)]
     opacity = 0.9 if class_ else 0.35 + 0.55 * strength
     shaft = path(f"arrow {class_}".strip(), outline([start, (s, t)], ""), stroke_width=length(width), opacity=opacity)

@@ -19,7 +19,8 @@ undo       take back your last move
 new        start again
 moves      all legal moves
 quit       leave (or Ctrl-D)"""
-WATCHED, MOST_WATCHED = 10, 1000
+WATCHED = 10
+MOST_WATCHED = 1000
 NOT_HERE = ("side", "resign")
 
 

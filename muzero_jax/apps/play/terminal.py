@@ -58,8 +58,12 @@ class TerminalGame:
         colour: int | None = None,
         seconds: float | None = None,
     ):
-        self.position, self.thinker, self.notation, self.console = position, thinker, notation, console
-        self.colour, self.seconds = colour, seconds
+        self.position = position
+        self.thinker = thinker
+        self.notation = notation
+        self.console = console
+        self.colour = colour
+        self.seconds = seconds
         self.names = position.game.view.colours
         self._commands: dict[str, Callable[[], None]] = {
             "hint": self._hint,
@@ -161,7 +165,8 @@ class TerminalGame:
         analysis = self._analyse()
         self._say(f"I would play {self.notation.write(self.position.state, analysis.action)}")
         for action in analysis.best(3):
-            share, prior = analysis.policy[action], analysis.prior[action]
+            share = analysis.policy[action]
+            prior = analysis.prior[action]
             move = self.notation.write(self.position.state, action)
             self._say(f"{move:>12}  {share:4.0%} after search, {prior:4.0%} at first sight")
         if analysis.policy[analysis.action] < analysis.policy.max():
@@ -207,7 +212,8 @@ class TerminalGame:
 
     def _say_goal(self) -> None:
         """Prints the game, its rules in short, and what letters around the board mean."""
-        game, (first, second) = self.position.game, drawing.letters(self.position)
+        game = self.position.game
+        first, second = drawing.letters(self.position)
         self.console.print(f"{game.title}: {game.goal}" if game.goal else game.title, markup=False, highlight=False)
         if game.view.has_edges:
             names = " and ".join(self.names)

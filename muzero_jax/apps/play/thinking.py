@@ -77,8 +77,12 @@ class Thinker:
         temperature: float = 0.0,
         seed: int = 0,
     ):
-        self._make_search, self._head, self._params = make_search, head, params
-        self.num_simulations, self.most_simulations, self.temperature = num_simulations, most_simulations, temperature
+        self._make_search = make_search
+        self._head = head
+        self._params = params
+        self.num_simulations = num_simulations
+        self.most_simulations = most_simulations
+        self.temperature = temperature
         self._generator = np.random.default_rng(seed)
         self._compiled: dict[int, Callable] = {}  # by budget, most recently used last
         self._took: dict[int, float] = {}  # seconds of a search, by budget
@@ -212,12 +216,15 @@ class Thinker:
         return Analysis(int(action), policy, value, prior, prior_value, budget, seconds, tree, self.most_value)
 
     def _compile(self, budget: int) -> Callable:
-        search, head = self._make_search(budget), self._head
+        search = self._make_search(budget)
+        head = self._head
 
         def think(params, state, mask):
             states, mask = jax.tree.map(lambda x: jnp.asarray(x)[None], (state, mask))
-            roots, key = types.SearchRoots(states.observation, mask, states), jax.random.key(0)
-            found, first_sight = search(params, key, roots), head(params, key, roots)
+            roots = types.SearchRoots(states.observation, mask, states)
+            key = jax.random.key(0)
+            found = search(params, key, roots)
+            first_sight = head(params, key, roots)
             tree = found.tree._replace(embedding=None) if isinstance(found.tree, Tree) else None
             answer = found.action, found.policy, found.value, first_sight.policy, first_sight.value
             return jax.tree.map(lambda x: x[0], answer), tree

@@ -34,7 +34,8 @@ from muzero_jax.own.trust import Trust
 from muzero_jax.search.simulator import policy
 from muzero_jax.types import Array, EnvState, Params, SearchOutput, Step
 
-NUM_LINES, LINE_LENGTH = 5, 8
+NUM_LINES = 5
+LINE_LENGTH = 8
 
 
 class Line(NamedTuple):
@@ -83,7 +84,8 @@ class TrainedAgent:
     """
 
     def __init__(self, agent: Agent):
-        self.agent, environment = agent, agent.environment
+        self.agent = agent
+        environment = agent.environment
         self._game = opening_of(environment)
         has_key = environment.num_players == 1 or self._game.has_chance
         move = jax.jit(environment.move) if has_key else lambda state, action, key: self._game.move(state, action)
@@ -105,7 +107,9 @@ class TrainedAgent:
         self._shapes = jax.eval_shape(environment.init, jax.random.key(0))
         self.environment = environment._replace(init=jax.jit(environment.init), move=checked)
         self.notation = make_notation(environment)
-        self.num_simulations, self.name, self.iteration = agent.num_simulations, agent.name, agent.iteration
+        self.num_simulations = agent.num_simulations
+        self.name = agent.name
+        self.iteration = agent.iteration
 
     def __repr__(self) -> str:
         what = f"{self._game.game.title}, iteration {self.iteration}, {self.num_simulations} simulations"
@@ -147,7 +151,8 @@ class TrainedAgent:
         return self._network(self.agent.params, jnp.asarray(observations))
 
     def _check_legal(self, state: EnvState, action: Any) -> None:
-        legal, number = np.asarray(state.legal_action_mask), operator.index(action)
+        legal = np.asarray(state.legal_action_mask)
+        number = operator.index(action)
         if not (0 <= number < len(legal) and legal[number]):
             raise ValueError(
                 f"the action {number} is not legal here; the legal ones are {np.flatnonzero(legal).tolist()}"
@@ -204,5 +209,6 @@ def load(
         agents.check_budget(num_simulations, "num_simulations")
     if board_size is not None and algorithm is not None:
         raise ValueError("board_size cannot change an algorithm of your own; make the algorithm for that board")
-    build, trust = algorithm and (lambda config: algorithm), Trust(all_code=trust_code)
+    build = algorithm and (lambda config: algorithm)
+    trust = Trust(all_code=trust_code)
     return TrainedAgent(agents.load_agent(Path(run), num_simulations, build, board_size, trust).with_trees())

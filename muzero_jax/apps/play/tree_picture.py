@@ -17,8 +17,13 @@ from muzero_jax.apps.play.thinking import Analysis
 from muzero_jax.apps.play.tree_view import Branch
 from muzero_jax.games.notation import Notation
 
-BOX_WIDTH, BOX_HEIGHT, COLUMN_GAP, ROW_GAP = 160, 40, 54, 10
-MARGIN, HEADER, NARROWEST = 16, 88, 720
+BOX_WIDTH = 160
+BOX_HEIGHT = 40
+COLUMN_GAP = 54
+ROW_GAP = 10
+MARGIN = 16
+HEADER = 88
+NARROWEST = 720
 DEPTH, WIDTH = 4, 4
 """The depth and the moves of a node that are drawn by default."""
 
@@ -94,14 +99,17 @@ class _Drawn(NamedTuple):
 
 def _drawn(branch: Branch, left: float, top: float, visits: int) -> _Drawn:
     """Draws a branch: its box begins at `left`, its first row at `top`; edges with more visits are thicker."""
-    below, bottom, end = [], top, left + BOX_WIDTH
+    below = []
+    bottom = top
+    end = left + BOX_WIDTH
     for child in branch.children:
         below.append(_drawn(child, end + COLUMN_GAP, bottom, visits))
         bottom = below[-1].bottom
     y = (below[0].y + below[-1].y) / 2 if below else top + BOX_HEIGHT / 2
     parts = []
     for child, drawn in zip(branch.children, below, strict=True):
-        middle, start = end + COLUMN_GAP / 2, end + COLUMN_GAP
+        middle = end + COLUMN_GAP / 2
+        start = end + COLUMN_GAP
         curve = f"M{end:g} {y:g} C{middle:g} {y:g} {middle:g} {drawn.y:g} {start:g} {drawn.y:g}"
         thickness = 1 + 5 * (child.visits / max(visits, 1)) ** 0.5
         parts.append(path(_classes("edge", child), curve, stroke_width=f"{thickness:.1f}"))
@@ -120,7 +128,8 @@ def _text(class_: str, content: str, x: Length, y: Length) -> str:
 
 def _box(branch: Branch, left: float, y: float) -> list[str]:
     is_root = branch.action == tree_view.NO_ACTION
-    near, far = left + 10, left + BOX_WIDTH - 10
+    near = left + 10
+    far = left + BOX_WIDTH - 10
     size = {"width": BOX_WIDTH, "height": BOX_HEIGHT, "rx": 6}
     parts = [
         element("rect", "", _classes("box", branch), x=left, y=y - BOX_HEIGHT / 2, **size),

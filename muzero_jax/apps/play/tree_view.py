@@ -41,7 +41,9 @@ def branches(found: Analysis, *, depth: int, width: int, width_below: int | None
     Args:
       width_below: as `width`, for nodes below the root; 1 gives lines instead of a tree.
     """
-    tree, best, most = found.tree, found.action, found.most_value
+    tree = found.tree
+    best = found.action
+    most = found.most_value
     assert tree is not None
     fields = jax.device_get((tree.visits, tree.q, tree.prior, tree.children, tree.value))
     visits, q, prior, children, value = (np.asarray(field)[:, 0] for field in fields)

@@ -85,7 +85,8 @@ def make_app(game: WebGame) -> Starlette:
 def _order(name: str) -> type[msgspec.Struct]:
     """The type of an order's JSON: an object with the parameters of `WebGame`'s method of that name."""
     method = getattr(WebGame, name.replace("-", "_"))
-    kinds, (_, *parameters) = get_type_hints(method), signature(method).parameters.values()
+    kinds = get_type_hints(method)
+    _, *parameters = signature(method).parameters.values()
     fields = [
         (each.name, kinds[each.name], msgspec.NODEFAULT if each.default is Parameter.empty else each.default)
         for each in parameters
@@ -128,11 +129,14 @@ async def _keep_to_itself(request: Request, answer: RequestResponseEndpoint) -> 
 async def _refuse(request: Request, mistake: Exception) -> Response:
     """The response for an exception: its own status, 400 for `MISTAKES`, 500 for the server's own failures."""
     if isinstance(mistake, HTTPException):
-        status, text = mistake.status_code, mistake.detail
+        status = mistake.status_code
+        text = mistake.detail
     elif isinstance(mistake, MISTAKES):
-        status, text = 400, str(mistake)
+        status = 400
+        text = str(mistake)
     else:
-        status, text = 500, "the server failed; its terminal says why"
+        status = 500
+        text = "the server failed; its terminal says why"
     return JSONResponse({"error": text[:MOST_SAID]}, status, headers=getattr(mistake, "headers", None))
 
 

@@ -23,7 +23,8 @@ BUDGETS = (1, 4, 16, 64, 256, 1024)
 MOST_SIMULATIONS = 4096
 """The largest budget that a page may ask for, because each is a program to compile and a tree in memory."""
 
-NUM_LINES, LINE_LENGTH = 4, 6
+NUM_LINES = 4
+LINE_LENGTH = 6
 DIRECTIONS = ("left", "up", "right", "down")
 """Moves that the arrow keys play, if a game has moves with these names."""
 Seat = Literal[0, 1]
@@ -39,16 +40,22 @@ class WebGame:
     """
 
     def __init__(self, position: Position, thinker: Thinker, notation: Notation):
-        self.position, self.thinker, self.notation = position, thinker, notation
+        self.position = position
+        self.thinker = thinker
+        self.notation = notation
         self._remembered: tuple[Any, Analysis] | None = None  # the last question and its analysis
         self._values: dict[int, float] = {}  # of analysed positions, by ply, for the first player
 
     def state(self, seat: Seat | None = None) -> dict[str, Any]:
         """What the page shows: the board, moves by clicks, whose turn it is, legal moves and moves so far."""
-        position, game, view = self.position, self.position.game, self.position.game.view
-        board, usual = board_of(position, self.notation, seat=seat), self.thinker.num_simulations
+        position = self.position
+        game = self.position.game
+        view = self.position.game.view
+        board = board_of(position, self.notation, seat=seat)
+        usual = self.thinker.num_simulations
         legal = {self._write(action): self._same(action) for action in position.legal_actions()}
-        clicked, paths = set(board.clicked.values()), board.paths()
+        clicked = set(board.clicked.values())
+        paths = board.paths()
         directions = [word for word in DIRECTIONS if self._is_word(word)]
         return {
             "game": position.name,
@@ -120,7 +127,8 @@ class WebGame:
         """The agent's analysis of the position: shares of moves, values for the side to move, the best lines."""
         self._expect(ply)
         found = self._think(num_simulations)
-        numbers, choice = self._numbers(found), self._same(found.action)
+        numbers = self._numbers(found)
+        choice = self._same(found.action)
         of_values = overlays.of_values(numbers["values"], choice, self._largest_shown)
         notes = of_values if overlay == "values" else overlays.of_shares(numbers[overlay], choice)
         board = board_of(self.position, self.notation, notes, seat)
@@ -239,7 +247,8 @@ class WebGame:
 
     def _said(self, found: Analysis) -> str:
         """The value in words: for whom, its range if that is not -1 to 1, after search and by the network."""
-        of, most = "Expected from here", self._largest
+        of = "Expected from here"
+        most = self._largest
         if self.position.environment.num_players > 1:
             reach = f" (-{most:g} to +{most:g})" if most is not None and most > 1 else ""
             of = f"Value for {self.position.game.view.colours[self.position.colour_to_move]}{reach}"

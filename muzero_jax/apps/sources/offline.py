@@ -120,7 +120,8 @@ def _open_run(config: Config, source: Path, say: Callable[[str], None]) -> Fill:
 
     def fill(abstract: ReplayState) -> ReplayState:
         iteration, buffer = restore_replay(directory, _stored_part(abstract))
-        num_frames, num_games = int(buffer.num_stored), buffer.transitions.action.shape[1]
+        num_frames = int(buffer.num_stored)
+        num_games = buffer.transitions.action.shape[1]
         if num_frames < config.window_length:
             raise ValueError(
                 f"{source} has stored {num_frames} frames of each game, fewer than a window of unroll_steps + td_steps "

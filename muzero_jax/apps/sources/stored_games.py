@@ -37,7 +37,8 @@ def play(environment: Environment, games: list[StoredGame], *, keeps_state: bool
 
     Raises ValueError for a game with chance, and for an illegal move, with its file, game and number.
     """
-    notation, size = catalogue.make_notation(environment), min(BATCH, max(NUM_STARTS, len(games)))
+    notation = catalogue.make_notation(environment)
+    size = min(BATCH, max(NUM_STARTS, len(games)))
     if other := next((game for game in games if game.size not in (None, len(notation.columns))), None):
         raise ValueError(f"{other.name}: its board has size {other.size}, not {len(notation.columns)}")
     init = jax.jit(lambda: jax.vmap(environment.init)(jax.random.split(jax.random.key(0), size)))
@@ -110,7 +111,9 @@ def _step(
 
 def _play_batch(games: list[StoredGame], states: EnvState, step: Callable, read: Callable) -> Transition:
     """The frames of at most as many games as there are states; the moves of surplus states are discarded."""
-    frames, is_over, to_move = [], np.zeros(len(games), bool), np.zeros(len(games), int)
+    frames = []
+    is_over = np.zeros(len(games), bool)
+    to_move = np.zeros(len(games), int)
     lengths = np.array([len(game.moves) for game in games])
     for ply in range(lengths.max()):
         actions = np.zeros(len(jax.tree.leaves(states)[0]), np.int32)

@@ -105,7 +105,8 @@ def read_runs(
         points += read_run(run_dir, group, wanted)
         if judged:
             score, count = judged[run_dir]
-            last, seed = metrics.last_record(run_dir, up_to_iteration=2**31), configs.inspect(run_dir).seed
+            last = metrics.last_record(run_dir, up_to_iteration=2**31)
+            seed = configs.inspect(run_dir).seed
             points.append(Point(group, str(run_dir), seed, *spent(last), WINNING_MOVES, score, True, count))
     return points
 
@@ -116,7 +117,8 @@ def read_run(run_dir: Path, group: str, wanted: Sequence[str] = ()) -> list[Poin
     If the run has ended, its last score is final. For a metric of training, which is noisy, the final score is the mean
     of the last tenth of its records.
     """
-    config, found = configs.inspect(run_dir), dict[str, list[Point]]()
+    config = configs.inspect(run_dir)
+    found = dict[str, list[Point]]()
     matches = run_directory.read_summary(run_dir).get("strength", {})
     for record in metrics.read_records(run_dir):
         for metric in wanted or metrics.scores(record) or [metrics.RETURN]:
@@ -241,7 +243,8 @@ def format_table(points: Sequence[Point]) -> str:
     wanted = list(dict.fromkeys(point.metric for point in points if point.is_final))
     rows = [["group", "runs", *AXES, *wanted]]
     for group, found in groups_of(points).items():
-        runs, scores = {point.run: point for point in found}, final_scores(found)  # the last point of each run
+        runs = {point.run: point for point in found}  # the last point of each run
+        scores = final_scores(found)
         means = np.mean([[getattr(point, axis) for axis in AXES] for point in runs.values()], axis=0)
         spent = (format(mean, kind) for mean, kind in zip(means, (",.0f", ",.0f", ".1f", ".1e"), strict=True))
         rows.append([group, str(len(runs)), *spent, *(_show(scores.get(metric), metric) for metric in wanted)])
@@ -271,6 +274,7 @@ def report(points: Sequence[Point]) -> str:
 def _show(scores: Sequence[float] | None, metric: str) -> str:
     if scores is None:
         return "-"
-    found, (unit, factor, digits) = estimate(scores), ("%", 100, ".1f") if metrics.is_share(metric) else ("", 1, ".4g")
+    found = estimate(scores)
+    unit, factor, digits = ("%", 100, ".1f") if metrics.is_share(metric) else ("", 1, ".4g")
     mean, low, high = (format(factor * value, digits) for value in found[:3])
     return f"{mean}{unit}" if len(scores) == 1 else f"{mean}{unit} [{low}, {high}]"

@@ -20,7 +20,8 @@ def curve(points: Iterable[Point], metric: str, axis: Axis) -> tuple[np.ndarray,
     Scores between two evaluations of a run are interpolated linearly.
     """
     runs = traces(points, metric, axis)
-    first, last = max((spent[0] for spent, _ in runs), default=0), min((spent[-1] for spent, _ in runs), default=0)
+    first = max((spent[0] for spent, _ in runs), default=0)
+    last = min((spent[-1] for spent, _ in runs), default=0)
     if last <= first:
         return None
     places = np.linspace(first, last, CURVE_POINTS)
@@ -82,8 +83,10 @@ def _budget(metric: str) -> int:
 
 def _panel(panel: Any, groups: Mapping[str, list[Point]], metric: str, axis: Axis) -> None:
     for number, (name, points) in enumerate(groups.items()):
-        colour, dashes = charts.COLOURS[number % len(charts.COLOURS)], DASHES[number // len(charts.COLOURS) % 3]
-        found, runs = curve(points, metric, axis), traces(points, metric, axis)
+        colour = charts.COLOURS[number % len(charts.COLOURS)]
+        dashes = DASHES[number // len(charts.COLOURS) % 3]
+        found = curve(points, metric, axis)
+        runs = traces(points, metric, axis)
         label = f"{name} ({len(runs)})"
         if not found:
             for index, run in enumerate(runs):

@@ -55,7 +55,8 @@ def stacked_specs() -> TrainState:
 
 def make_init(algorithm: Algorithm, seeds: Sequence[int], mesh: Mesh) -> Any:
     """`program.make_init` for all members: leaves [N, ...]."""
-    init, array = jax.vmap(partial(program.init, algorithm)), np.asarray(seeds, np.uint32)
+    init = jax.vmap(partial(program.init, algorithm))
+    array = np.asarray(seeds, np.uint32)
     return jax.jit(lambda: init(array), out_shardings=program.placed(stacked_specs(), mesh))
 
 
@@ -75,7 +76,8 @@ def make_chunk(config: Config, algorithm: Algorithm, names: Sequence[str], mesh:
         advance = partial(member, progress=progress)
         return jax.vmap(advance)((numbers, states)) if is_vmapped(config) else jax.lax.map(advance, (numbers, states))
 
-    specs, members = stacked_specs(), PartitionSpec(MEMBER)
+    specs = stacked_specs()
+    members = PartitionSpec(MEMBER)
     sharded = devices.shard_map(chunk, mesh, (members, specs, PartitionSpec()), (specs, members))
     return jax.jit(sharded, donate_argnums=1)
 

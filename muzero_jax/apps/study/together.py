@@ -82,7 +82,8 @@ def train(
 
 def compile_together(configs_: Sequence[Config], mesh: Mesh, session: Session, say: Callable[[str], None]) -> Compiled:
     """The agents' program; raises ValueError with the flags to lower if it does not fit in memory."""
-    config, varied = configs_[0], comparison.varied_fields(configs_)
+    config = configs_[0]
+    varied = comparison.varied_fields(configs_)
     algorithm = algorithms.make(config)
     own_mesh = population.make_mesh(population.mesh_shape(len(configs_), mesh.size, *config.shared_sizes))
     init = population.make_init(algorithm, [each.seed for each in configs_], own_mesh)

@@ -60,7 +60,8 @@ Space = Mapping[str, Span | list[Any] | None]
 
 def space(config: Config, chosen: Space) -> dict[str, Span | list[Any]]:
     """The search space: the chosen fields, or all that declare a range; each is widened to hold the config's value."""
-    own, found = configs.flat(config), dict[str, Span | list[Any]]()
+    own = configs.flat(config)
+    found = dict[str, Span | list[Any]]()
     tuned = {field.name: field.fact.tuned for field in fields_of(Config) if field.fact.tuned}
     # A field that is 0 is turned off, so it does not vary if its range begins above 0.
     for name, values in (chosen or {name: None for name, of in tuned.items() if own[name] or not of.low}).items():
@@ -120,7 +121,8 @@ class Objective(NamedTuple):
         seen: set[int] = {0}  # parts whose score has been reported
 
         def on_metrics(record: Record) -> None:
-            score, done = record.get(key_of(self.metric)), record.get("total/frames", 0)
+            score = record.get(key_of(self.metric))
+            done = record.get("total/frames", 0)
             part = int(PARTS * done / frames + 1e-6) if frames else 0
             if score is not None and part < PARTS and part not in seen:
                 seen.add(part)
@@ -216,7 +218,8 @@ def compare(objective: Objective, found: Config, name: str, seeds: Sequence[int]
 
     A second worker waits for the first one, and repeats no finished run.
     """
-    groups, run_dirs = {"base": with_frames(objective.base, found.frames), name: found}, list[Path]()
+    groups = {"base": with_frames(objective.base, found.frames), name: found}
+    run_dirs = list[Path]()
     with filelock.FileLock(objective.folder / ".lock"):
         for seed, (group, config) in ((seed, one) for seed in seeds for one in groups.items()):
             run_dirs.append(run_dir := objective.folder / "seeds" / f"{group}-seed{seed}")

@@ -49,7 +49,8 @@ class Solver:
         swap exchanges the players' sides.
         """
         own, other = to_bits(observation[..., 0]), to_bits(observation[..., 1])
-        color, can_swap = int(observation[0, 0, 2]), bool(observation[0, 0, 3])
+        color = int(observation[0, 0, 2])
+        can_swap = bool(observation[0, 0, 3])
         if not own | other:
             return dict.fromkeys(range(self._num_cells), -1)
         values = self._stone_values(self._side(color, own), self._side(1 - color, other))
@@ -116,7 +117,8 @@ class Solver:
 
         Returns (the cells that meet every threat: all other replies lose at once; all cells that threats need).
         """
-        region, threatened = empty, 0
+        region = empty
+        threatened = 0
         for cell in _cells(empty):
             plan = self._bridges(self._place(side, cell), empty ^ cell)
             if plan is not None:
@@ -153,7 +155,8 @@ class Solver:
     def _place(self, side: Side, cell: int) -> Side:
         """The side with one more stone; chains next to it are merged."""
         first, second, *others = side.chains
-        joined, apart = self._neighbours[cell], []
+        joined = self._neighbours[cell]
+        apart = []
         for chain in others:
             if chain & cell:
                 joined |= chain

@@ -53,7 +53,8 @@ SOLVED = {
 
 def make_oracle(game: Game, board_size: int | None) -> Oracle:
     """The oracle of a game of the catalogue; raises ValueError if there is no solver for it."""
-    exact, asked = SOLVED.get(game.name), board_size or 0
+    exact = SOLVED.get(game.name)
+    asked = board_size or 0
     if exact and GAMES[game.name] is game and (exact.largest_size is None or 0 < asked <= exact.largest_size):
         return exact.make_oracle(asked)
     board = f"{game.name} {board_size}x{board_size}" if board_size else game.name
