@@ -8,9 +8,9 @@ import csv
 from pathlib import Path
 
 import muzero_jax
-from muzero_jax.ops import devices
+from muzero_jax.run.machine import configure_devices
 
-devices.configure_devices()  # before anything loads a game: a device for each CPU core
+configure_devices()  # before anything loads a game: a device for each CPU core
 
 COLUMNS: tuple[str, ...] = ("iteration", "time/minutes", "total/games", "train/loss")
 CONFIG = muzero_jax.presets.preset("tic_tac_toe", None)

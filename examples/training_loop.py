@@ -6,12 +6,13 @@ buffer. The agent is exported to a file for `muzero_jax.load` and `play.py --age
 
 import numpy as np
 
-from muzero_jax.ops import devices
+from muzero_jax.ops.mesh import make_mesh
+from muzero_jax.run.machine import configure_devices
 
-mesh = devices.make_mesh(devices.configure_devices())  # before anything else touches JAX: a device for each CPU core
+mesh = make_mesh(configure_devices())  # before anything else touches JAX: a device for each CPU core
 
 from muzero_jax import presets  # noqa: E402
-from muzero_jax.algorithm import make  # noqa: E402
+from muzero_jax.algorithm import make_algorithm  # noqa: E402
 from muzero_jax.run import program  # noqa: E402
 from muzero_jax.storage import agent_file  # noqa: E402
 
@@ -20,7 +21,7 @@ CONFIG = presets.preset("tic_tac_toe", None)
 
 def main(config=CONFIG, num_chunks=20, file="my_agent.safetensors"):
     """Trains for some chunks of iterations and exports the agent."""
-    algorithm = make(config)  # environment, network, search, replay and learner, as functions
+    algorithm = make_algorithm(config)  # environment, network, search, replay and learner, as functions
     state = program.make_init(algorithm, config.seed, mesh)()
     chunk = program.make_chunk(algorithm, mesh)
     num_iterations = config.iterations_per_chunk

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from muzero_jax.apps.play.trained_agent import TrainedAgent as Agent
     from muzero_jax.apps.play.trained_agent import load
     from muzero_jax.apps.train import train
+    from muzero_jax.config.config import Config
     from muzero_jax.games.environment import make_environment
     from muzero_jax.games.game import Game
     from muzero_jax.learning.losses import Term
-    from muzero_jax.storage.config import Config
 
 __version__ = "0.1.0"
 __all__ = [
@@ -41,7 +41,7 @@ __all__ = [
 _HOMES = {
     "Agent": "apps.play.trained_agent:TrainedAgent",
     "Algorithm": "algorithm:Algorithm",
-    "Config": "storage.config:Config",
+    "Config": "config.config:Config",
     "Game": "games.game:Game",
     "Term": "learning.losses:Term",
     "check": "apps.check.check:check",

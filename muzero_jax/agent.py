@@ -12,16 +12,15 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from muzero_jax import algorithm as algorithms
-from muzero_jax.algorithm import Algorithm, Build, playing
+from muzero_jax.algorithm import Algorithm, Build, make_algorithm, playing
+from muzero_jax.config import config_file
+from muzero_jax.config.config import Config, without_record
+from muzero_jax.config.fields import Simulations, check_value
+from muzero_jax.config.groups import NetworkConfig
 from muzero_jax.own.trust import OWN_FILES_ALONE, Trust
 from muzero_jax.search.simulator import Simulator, policy
 from muzero_jax.storage import agent_file, run_directory, shapes
-from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import restore_params
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.config_groups import NetworkConfig
-from muzero_jax.storage.fields import Simulations, check_value
 from muzero_jax.types import Environment, Model, Params, SearchFn, SearchOutput
 
 
@@ -59,7 +58,7 @@ class Agent(NamedTuple):
         return self._replace(make_search=partial(playing.make_search, replace(self.config, search=search)))
 
 
-def policy_head(model: Model) -> SearchFn:
+def policy_head_search(model: Model) -> SearchFn:
     """A search without simulations: the network's policy over legal actions, its likeliest action, and its value."""
 
     def look(params, key, position):
@@ -83,7 +82,7 @@ def make_agent(
     Args:
       num_simulations: of a search, by default; if left out, the config's evaluation.num_simulations.
     """
-    own = algorithm or algorithms.make(config)
+    own = algorithm or make_algorithm(config)
     made = own.environment, own.model, own.make_simulator, own.make_search
     return Agent(config, *made, num_simulations or config.evaluation.num_simulations, params)
 
@@ -129,7 +128,7 @@ def load_agent(
     return agent._replace(num_simulations=budget, params=params, iteration=iteration, name=str(path))
 
 
-def inspect(path: Path) -> Config:
+def inspect_agent(path: Path) -> Config:
     """The config of the agent that `path` names, as for `load_agent`; only to look at, because trust is not checked."""
     return _open(path, Trust(all_code=True))[0]
 
@@ -157,7 +156,7 @@ def misreading(theirs: Agent, network: NetworkConfig | None, arrays: dict[str, s
 
 def _build_agent(config: Config, build: Build | None) -> Agent:
     """The agent without its weights. `build` gets a config from which it can make the usual algorithm, to change it."""
-    return make_agent(config, build and build(configs.without_record(config)))
+    return make_agent(config, build and build(without_record(config)))
 
 
 def _open(path: Path, trust: Trust) -> tuple[Config, Path, Callable[[Params], tuple[int, Params]]]:
@@ -166,9 +165,9 @@ def _open(path: Path, trust: Trust) -> tuple[Config, Path, Callable[[Params], tu
         stored = agent_file.read(file, trust)
         return stored.config, file, lambda abstract: (stored.iteration, stored.params(abstract))
     saved = run_directory.find_saved(path) or run_directory.Saved(path)
-    config = configs.load(saved.run_dir, trust)
+    config = config_file.load(saved.run_dir, trust)
     step = run_directory.version_of(saved)
-    file = saved.run_dir / configs.FILE
+    file = saved.run_dir / config_file.FILE
     if saved.folder is None and (shared := run_directory.shared(saved.run_dir)):
         return config, file, partial(_restore_shared, shared)
     return config, file, partial(restore_params, saved.folder or saved.run_dir / run_directory.CHECKPOINTS, step=step)

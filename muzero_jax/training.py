@@ -14,7 +14,8 @@ from jaxtyping import Array
 
 from muzero_jax.algorithm.record import Algorithm
 from muzero_jax.learning import replay, self_play
-from muzero_jax.ops.devices import AXIS
+from muzero_jax.ops.conditional import step_or_zeros
+from muzero_jax.ops.mesh import AXIS
 from muzero_jax.types import LearnerState, Metrics, ReplayState, Sample, TrainState, WriteBack
 
 
@@ -69,15 +70,9 @@ def learn(
     While the buffer holds fewer than `min_frames` frames of each game, no step is made and the metrics are 0. A
     separate program for these first frames would compile the search a second time: 6 s for Hex 5x5 on two cores.
     """
-    steps = jax.jit(partial(learn_steps, algorithm=algorithm), inline=True)  # traced once, for both branches
-    inputs = learner, buffer, progress, key
-
-    def skip(learner: LearnerState, *others) -> tuple:
-        _, *found = jax.eval_shape(steps, learner, *others)
-        return learner, *jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), found)
-
     is_ready = buffer.num_stored >= algorithm.min_frames
-    learner, found, metrics = jax.lax.cond(is_ready, steps, skip, *inputs)
+    steps = partial(learn_steps, algorithm=algorithm)
+    learner, found, metrics = step_or_zeros(is_ready, steps, learner, buffer, progress, key)
     return learner, replay.write_back(buffer, found), metrics
 
 
@@ -118,14 +113,13 @@ def learn_step(
     """
     sample, key = step
     reanalyze_key, batch_key, augment_key = jax.random.split(key, 3)
-    model = algorithm.model
-    terms = algorithm.terms
-    window = algorithm.gather(buffer, sample, model=model, terms=terms)
-    window, staleness = algorithm.reanalyze(learner, window, reanalyze_key, search=algorithm.search())
+    num_frames = algorithm.num_frames
+    window = algorithm.gather(buffer, sample, num_frames=num_frames)
+    window, searched, staleness = algorithm.reanalyze(learner, sample, window, reanalyze_key, search=algorithm.search())
     targets = algorithm.make_targets(window, progress)
-    batch = algorithm.make_batch(window, targets, sample.weight, batch_key, terms=terms)
+    batch = algorithm.make_batch(window, targets, sample.weight, batch_key, num_frames=num_frames)
     turned = algorithm.augment(batch, augment_key)
-    loss = partial(algorithm.loss, model=model, terms=terms)
+    loss = partial(algorithm.loss, model=algorithm.model, terms=algorithm.terms)
     learner, metrics = algorithm.update(learner, turned, progress, loss=loss, optimiser=algorithm.optimiser)
     found, surprise = algorithm.write_back(sample, window, batch)
-    return learner, (found, metrics | jax.lax.pmean(staleness | surprise, AXIS))
+    return learner, (searched + found, metrics | jax.lax.pmean(staleness | surprise, AXIS))

@@ -9,7 +9,7 @@ the game, +gamma if the same player moves next and -gamma if the other one does,
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import jax
 from jax import Array
@@ -34,7 +34,7 @@ class PgxState(Protocol):
 if TYPE_CHECKING:
     EnvState = PgxState
 else:
-    EnvState = Any  # self-play and search take any pytree; matches and play get `games.states.seated` ones
+    EnvState = Any  # self-play and search take any pytree; matches and play get `games.states.wrapped` ones
 
 
 class Transition(NamedTuple):
@@ -52,7 +52,6 @@ class Transition(NamedTuple):
     in_full: Array | None = None  # [] bool, False after a cheap search, whose policy is not learned; None: all full
     state: EnvState | None = None  # before the move; None unless Reanalyze searches with the ground-truth model
     outcome: Array | None = None  # [] int32, `Step.outcome`; None in a game without listed chance
-    search_age: Array | None = None  # [] int32, iterations since that search; None without Reanalyze
     simulations: Array | None = None  # [] float32, `SearchOutput.simulations`; the buffer does not keep it
 
 
@@ -63,10 +62,21 @@ class NetworkOutput(NamedTuple):
     reward_logits: Array  # [S] (or [1] with scalar heads), of the move that led here; zeros at a root
     value_logits: Array  # [S] (or [1]), for the player to move here
     policy_logits: Array  # [A], unmasked
-    extras: dict[str, Array] = {}  # further heads by name, your own or ours:
-    #   legal_logits [A], above 0 if a move is predicted to be legal
-    #   discount_logits [3], of the move that led here: its discount is -gamma, 0, +gamma
+    extras: dict[str, Array] = {}  # further heads by name, your own or ours (`algorithm.heads`); with chance also
     #   chance_logits [C], at an afterstate: the code of what chance does next
+
+
+class Head(NamedTuple):
+    """A read-out of the networks beyond policy, value and reward, with its loss. All parts of the program read it."""
+
+    name: str  # of its loss: metric `train/NAME_loss`
+    output: str  # of its numbers in `NetworkOutput.extras`
+    size: int | None  # how many these are; None: one for each action
+    at: Literal["position", "move"]  # what they tell of: the position, or the move that led there
+    loss: Callable[[Array, Array], Array]  # (the numbers [..., size], targets [..., size]) -> [...]
+    target: Callable[["Batch"], Array]  # [N, K+1, size] of positions, [N, K, size] of moves
+    weight: float = 1.0
+    frames: Literal["root", "all"] = "root"  # as in `losses.Term`
 
 
 class Model(NamedTuple):
@@ -86,6 +96,7 @@ class Model(NamedTuple):
     encode_chance: Callable[..., Array] | None = None  # params, observation, the next one -> logits of the code [N, C]
     follow_code: Callable[..., NetworkOutput] | None = None  # params, embedding, one-hot code [N, C], with its gradient
     rounds_embeddings: bool = False  # the dynamics round their input embedding, so no gradient passes
+    heads: tuple[Head, ...] = ()  # those in `NetworkOutput.extras` that search and losses read
 
 
 class Symmetries(NamedTuple):
@@ -251,7 +262,7 @@ class Unrolled(NamedTuple):
     extras: dict[str, Array] = {}  # `NetworkOutput.extras`; with chance also [N, K, ...], for each move:
     #   chance_logits and afterstate_value_logits, of its afterstate; code_probabilities, of an encoder
     params: Params = None  # and the model itself, for losses that compute more from the embeddings
-    model: Any = None
+    model: Any = None  # a `Model`
 
 
 class ReplayState(NamedTuple):

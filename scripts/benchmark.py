@@ -17,8 +17,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from muzero_jax.apps.commands import parser
 from muzero_jax.apps.commands.command_line import report_errors
-from muzero_jax.ops import devices
 from muzero_jax.own.files import check_writable, write_whole
+from muzero_jax.run.machine import configure_devices
 from scripts.benchmarks import day, report, timing
 from scripts.benchmarks.report import Record
 
@@ -79,7 +79,7 @@ def compare(new: dict[tuple, Record], old: dict[tuple, Record]) -> list[str]:
 
 def measure(names: tuple[str, ...], quick: bool, out: Path | None, tables: TextIO) -> Record:
     """The report; prints each case to `tables` and writes all so far to `out`, so that an abort loses one case."""
-    devices.configure_devices()
+    configure_devices()
     from scripts.benchmarks import suites  # after that, because a game starts JAX
 
     results: list[Record] = []

@@ -17,12 +17,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from muzero_jax.apps.commands import parser
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.apps.evaluation import tables
-from muzero_jax.ops import devices
+from muzero_jax.config.config import Config
+from muzero_jax.config.fields import Fact, differing
 from muzero_jax.own import files
 from muzero_jax.own.trust import Trust
+from muzero_jax.run.machine import configure_devices
 from muzero_jax.storage import agent_file, run_directory
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.fields import Fact, differing
 from scripts.benchmarks.report import commit, fill, table
 
 
@@ -46,12 +46,12 @@ def main(arguments: list[str]) -> int:
     a = parser.read(Arguments, arguments, __doc__)
     if a.out.suffix != agent_file.SUFFIX:
         raise ValueError(f"--out {a.out} must end in {agent_file.SUFFIX}")
-    devices.configure_devices(1, "cpu")
-    from muzero_jax import agent as agents
+    configure_devices(1, "cpu")
+    from muzero_jax.agent import load_agent
 
     trust = Trust(all_code=a.trust_code)
-    agent = agents.load_agent(a.run, trust=trust)
-    others = [agents.load_agent(path, board_size=agent.config.board_size, trust=trust) for path in a.average]
+    agent = load_agent(a.run, trust=trust)
+    others = [load_agent(path, board_size=agent.config.board_size, trust=trust) for path in a.average]
     agent = agent._replace(params=mean_params([agent, *others]))
     card = a.out.with_suffix(".md")
     agent_file.save(a.out, agent.config, agent.params, iteration=agent.iteration, card=card.name)

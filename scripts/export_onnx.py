@@ -16,14 +16,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import jax
 import jax.numpy as jnp
 
-from muzero_jax import agent as agents
-from muzero_jax import algorithm as algorithms
+from muzero_jax.agent import load_agent
+from muzero_jax.algorithm import make_algorithm
 from muzero_jax.algorithm.playing import unbounded_simulator
 from muzero_jax.apps.commands import parser
 from muzero_jax.apps.commands.command_line import report_errors
-from muzero_jax.ops import devices
+from muzero_jax.config.fields import Fact
 from muzero_jax.own.trust import Trust
-from muzero_jax.storage.fields import Fact
+from muzero_jax.run.machine import configure_devices
 from muzero_jax.types import SearchRoots
 
 OF_ROOT = ("prior", "value", "embedding")
@@ -46,9 +46,9 @@ def load(name: str, *, trust_code: bool = False) -> Any:
     """The agent, computing in float32; ValueError if its networks cannot be exported."""
 
     def build(config):
-        return algorithms.make(replace(config, network=replace(config.network, compute_dtype="float32")))
+        return make_algorithm(replace(config, network=replace(config.network, compute_dtype="float32")))
 
-    agent = agents.load_agent(Path(name), build=build, trust=Trust(all_code=trust_code))
+    agent = load_agent(Path(name), build=build, trust=Trust(all_code=trust_code))
     if agent.config.model == "rules" or agent.model.num_codes:
         raise ValueError(f"{name} plans with the ground-truth model or with codes of chance; choose a learned model")
     return agent
@@ -81,7 +81,7 @@ def networks(agent: Any) -> dict[str, tuple[Callable, dict[str, jax.ShapeDtypeSt
 def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
     a = parser.read(Arguments, arguments, __doc__)
-    devices.configure_devices(1, "cpu")
+    configure_devices(1, "cpu")
     agent = load(a.agent, trust_code=a.trust_code)
     if find_spec("jax2onnx") is None:
         raise ValueError("the export needs jax2onnx, in a separate environment; docs/play.md has the commands")

@@ -16,8 +16,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from muzero_jax.apps.commands import parser
 from muzero_jax.apps.commands.command_line import report_errors
-from muzero_jax.ops import devices
 from muzero_jax.own.files import check_writable
+from muzero_jax.run.machine import configure_devices, describe_device
 from scripts.benchmarks import report
 
 METHOD = (
@@ -41,10 +41,10 @@ class Arguments:
 def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status."""
     a = parser.read(Arguments, arguments, __doc__)
-    devices.configure_devices()
+    configure_devices()
     from scripts.benchmarks import chapters  # after that, because a game starts JAX
 
-    device = re.sub(r"[^a-z0-9]+", "-", devices.describe_device().lower()).strip("-")
+    device = re.sub(r"[^a-z0-9]+", "-", describe_device().lower()).strip("-")
     out = a.out or Path("reports") / f"{device}-{datetime.date.today().isoformat()}"
     file = out if out.suffix == ".md" else out / "report.md"
     if file.exists():

@@ -14,15 +14,16 @@ from types import SimpleNamespace
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from muzero_jax import algorithm as algorithms
 from muzero_jax import presets
+from muzero_jax.algorithm import make_algorithm
 from muzero_jax.apps.commands import parser
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.games import catalogue
-from muzero_jax.ops import devices
+from muzero_jax.ops.devices import METAL, made_for
+from muzero_jax.ops.mesh import make_mesh
 from muzero_jax.run.program import abstract_progress, make_chunk, make_init
 
-APPLE_GPU = SimpleNamespace(platform=devices.METAL, memory_stats=lambda: {"bytes_limit": 16 * 2**30})
+APPLE_GPU = SimpleNamespace(platform=METAL, memory_stats=lambda: {"bytes_limit": 16 * 2**30})
 OPERATIONS = Path(__file__).parent / "previewing" / "metal_ops.txt"
 DECOMPOSED = {"chlo.square"}
 """Operations that StableHLO itself turns into others."""
@@ -52,16 +53,16 @@ def main(arguments: list[str]) -> int:
 
 def operations(env: str, board_size: int | None) -> set[str]:
     """The operations of the preset's training program, with few games, which have no effect on their kinds."""
-    mesh = devices.make_mesh(1)
-    with devices.made_for(APPLE_GPU):
+    mesh = make_mesh(1)
+    with made_for(APPLE_GPU):
         config = presets.preset(env, board_size)
         play = replace(config.self_play, num_envs=8)
         optimiser = replace(config.optimiser, batch_size=8)
-        algorithm = algorithms.make(replace(config, self_play=play, optimiser=optimiser))
+        algorithm = make_algorithm(replace(config, self_play=play, optimiser=optimiser))
         abstract = make_init(algorithm, config.seed, mesh).eval_shape()
         traced = make_chunk(algorithm, mesh).trace(abstract, abstract_progress(2))
     warnings.filterwarnings("ignore", "Some donated buffers")  # JAX does not donate on a platform it does not know
-    text = traced.lower(lowering_platforms=(devices.METAL,)).as_text()
+    text = traced.lower(lowering_platforms=(METAL,)).as_text()
     calls = {f"custom_call @{target}" for target in re.findall(r"stablehlo\.custom_call @(\w+)", text)}
     return calls | set(re.findall(r'(?:= |^ *)"?((?:stablehlo|chlo|mhlo)\.\w+)', text, re.MULTILINE)) - DECOMPOSED
 

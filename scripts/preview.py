@@ -28,16 +28,19 @@ import numpy as np
 from jax.sharding import Mesh
 from msgspec import Meta
 
-from muzero_jax import algorithm as algorithms
+from muzero_jax.algorithm import make_algorithm
 from muzero_jax.apps.commands import parser, train
 from muzero_jax.apps.commands.command_line import report_errors
-from muzero_jax.ops import devices, precision
+from muzero_jax.config.config import Config
+from muzero_jax.config.fields import fields_of
+from muzero_jax.config.validation import validate
+from muzero_jax.ops import precision
+from muzero_jax.ops.devices import made_for
+from muzero_jax.ops.mesh import AXIS
 from muzero_jax.run import cuda_graphs, flops, memory
 from muzero_jax.run.compiled import check_shares
+from muzero_jax.run.machine import format_bytes
 from muzero_jax.run.program import abstract_progress, make_chunk, make_init
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.fields import fields_of
-from muzero_jax.storage.validation import validate
 from scripts.benchmarks import report
 from scripts.benchmarks.report import Record
 from scripts.previewing import graphs, program
@@ -68,7 +71,7 @@ def read_arguments(arguments: list[str]) -> tuple[Arguments, Config]:
     if parser.HELP in given:
         parser.read(Arguments, [parser.HELP], __doc__)
     own = parser.convert(Arguments, {f.name: given.pop(f.name) for f in fields_of(Arguments) if f.name in given})
-    with redirect_stdout(sys.stderr), devices.made_for(TARGETS[own.target]):
+    with redirect_stdout(sys.stderr), made_for(TARGETS[own.target]):
         config = validate(train.settle(given).config)
     if config.offline:
         raise ValueError("a preview needs self-play; leave out --offline")
@@ -82,9 +85,9 @@ ITERATIONS = 2
 
 def preview(config: Config, target: Target, num_devices: int, cuda: str, *, one_graph: bool) -> Record:
     """Compiles the program of a chunk, and returns its figures for one iteration on each device."""
-    with devices.made_for(target), TemporaryDirectory() as folder:
-        mesh = Mesh(np.array(targets.devices(target, num_devices, cuda)), (devices.AXIS,))
-        algorithm = algorithms.make(config)
+    with made_for(target), TemporaryDirectory() as folder:
+        mesh = Mesh(np.array(targets.devices(target, num_devices, cuda)), (AXIS,))
+        algorithm = make_algorithm(config)
         abstract = make_init(algorithm, config.seed, mesh).eval_shape()
         traced = make_chunk(algorithm, mesh).trace(abstract, abstract_progress(ITERATIONS))
         dtype = precision.resolve(config.network.compute_dtype).compute_dtype
@@ -155,14 +158,14 @@ def describe(record: Record, target: Target) -> str:
     done = record["iteration"]
     host = record["host"]
     bounds = ", ".join(f"{1e3 * bound:,.2f} ms by {name}" for name, bound in done["seconds"].items())
-    held = " + ".join(f"{name} {devices.format_bytes(size)}" for name, size in record["memory"].items())
+    held = " + ".join(f"{name} {format_bytes(size)}" for name, size in record["memory"].items())
     fits = "fits" if record["fits"] else "does not fit"
     rows = {
         "an iteration": f"{done['kernels']:,.0f} kernels, {done['flops']:.3g} FLOPs, {done['size']:.3g} bytes",
         "takes at least": bounds,
         "frames a second": f"at best {record['frames_per_second']:,.0f}; {record['limit']}, the device is "
         f"{record['busy']:.0%} busy",
-        "memory": f"{held}: {fits} in {devices.format_bytes(target.available)}",
+        "memory": f"{held}: {fits} in {format_bytes(target.available)}",
     }
     if host:
         rows[f"the host, {ITERATIONS} iterations"] = (

@@ -27,9 +27,9 @@ from muzero_jax.apps.commands import child, parser
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.apps.study import comparison, learning_curves
 from muzero_jax.apps.study.comparison import Point
+from muzero_jax.config.fields import Fact, PositiveInt
 from muzero_jax.run import metrics
 from muzero_jax.storage import run_directory
-from muzero_jax.storage.fields import Fact, PositiveInt
 from scripts.benchmarks import report
 
 RESULTS = report.ROOT / "docs" / "results"

@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 import tomllib
+from collections import Counter
 from graphlib import TopologicalSorter
 
 from tests.reference.pages import ROOT
@@ -18,27 +19,28 @@ KNOWS = {
         for line in """
 types:
 own:
+config: own
 ops: types
 games: types own
-storage: types own
+storage: types own config
 networks: types own ops
 search: types ops
 learning: types ops
-algorithm: types own ops games storage networks search learning
+algorithm: types own config ops games networks search learning
 training: types ops learning algorithm
-presets: types games storage networks
-agent: types own storage search algorithm
-run: types own ops games storage algorithm training
-apps.check: types own ops games storage networks learning algorithm training presets run
+presets: types config games networks
+agent: types own config storage search algorithm
+run: types own config ops games storage algorithm training
+apps.check: types own config ops games networks learning algorithm training presets run
 apps.engines: types own games apps.play
 apps.play: types own games search algorithm agent
-apps.evaluation: types own ops games storage search algorithm agent run apps.engines
-apps.sources: types own games storage learning algorithm agent
-apps.start: types own ops games storage algorithm run apps.check apps.evaluation apps.sources
-apps.study: types ops storage algorithm run apps.evaluation apps.start
-apps.notebook: ops storage run
-apps.train: ops storage algorithm run apps.start
-apps.commands: types own ops games storage algorithm presets agent run apps.engines apps.play apps.evaluation apps.sources apps.start apps.study
+apps.evaluation: types own config ops games storage search algorithm agent run apps.engines
+apps.sources: types own config games storage learning algorithm agent
+apps.start: types own config ops games storage algorithm run apps.check apps.evaluation apps.sources
+apps.study: types config ops storage algorithm run apps.evaluation apps.start
+apps.notebook: ops config run
+apps.train: config algorithm run apps.start
+apps.commands: types own config ops games storage algorithm presets agent run apps.engines apps.play apps.evaluation apps.sources apps.start apps.study
 """.split("\n")[1:-1]  # noqa: E501
     )
 }
@@ -47,7 +49,7 @@ apps.commands: types own ops games storage algorithm presets agent run apps.engi
 OPTIONAL = {"wandb", "optuna", "gymnax", "jumanji", "octax", "IPython", "ipywidgets"}
 
 # The host's side of the program: the algorithm gets the fields of a config as keyword arguments.
-READS_CONFIG = {"agent", "algorithm", "presets", "run", "storage"}
+READS_CONFIG = {"agent", "algorithm", "config", "presets", "run", "storage"}
 
 BANNED = {  # other names of concepts in the glossary, and what to write
     "action_mask": "legal_action_mask",
@@ -156,20 +158,39 @@ def test_outside_apps_only_the_host_packages_import_the_config():
 
 
 def test_every_caller_that_reads_a_config_without_the_trust_check_is_listed():
-    """`configs.load` and `agent_file.read` check it (`own.trust`); other readers must not build what a config names."""
+    """`config_file.load` and `agent_file.read` check it (`own.trust`); others must not build what a config names."""
     callers = {
         name: {module for module, path in PATHS.items() if f"{name}(" in path.read_text()}
-        for name in ("configs.from_json", "configs.inspect", "agents.inspect")
+        for name in ("config_file.from_json", "config_file.inspect", "inspect_agent")
     }
-    assert callers["configs.from_json"] == {"storage.agent_file", "apps.study.tuning"}  # a study compares it
+    assert callers["config_file.from_json"] == {"storage.agent_file", "apps.study.tuning"}  # a study compares it
     commands = {"apps.commands.variants", "apps.commands.train"}  # they ask `trust.check`, or build nothing of it
-    assert callers["configs.inspect"] == {
+    assert callers["config_file.inspect"] == {
         "apps.study.comparison",
         "apps.sources.offline",
         "storage.run_directory",
         *commands,
     }
-    assert callers["agents.inspect"] == {"apps.sources.warm_start"}  # takes only a built-in network's settings
+    assert callers["inspect_agent"] == {"agent", "apps.sources.warm_start"}  # takes only a built-in network's settings
+
+
+def test_every_class_name_stands_once():
+    classes = Counter(node.name for tree in TREES.values() for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    assert [name for name, count in classes.items() if count > 1] == []
+
+
+def test_own_modules_and_names_keep_their_name_when_imported():
+    """A module that must be renamed to be used has the wrong name."""
+    code = [*PATHS.values(), *(ROOT / "scripts").rglob("*.py"), *(ROOT / "examples").rglob("*.py")]
+    renamed = {
+        f"{path.relative_to(ROOT)}: {alias.name} as {alias.asname}"
+        for path in [*code, *(ROOT / "tests").rglob("*.py")]
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("muzero_jax")
+        for alias in node.names
+        if alias.asname
+    }
+    assert renamed == set()
 
 
 def test_every_room_imports_exactly_the_rooms_in_the_table():

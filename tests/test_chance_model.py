@@ -8,8 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import algorithm as algorithms
-from muzero_jax.algorithm import learning, playing
+from muzero_jax.algorithm import learning, make_algorithm, playing
 from muzero_jax.types import Chance, Symmetries
 from tests.reference.models import BOARD
 from tests.reference.tiny_run import CONFIG
@@ -25,7 +24,7 @@ def config_of(model="learned", **network):
 
 
 def made(config, environment=CHANCY):
-    return algorithms.make(config, environment)
+    return make_algorithm(config, environment)
 
 
 @pytest.mark.parametrize(
@@ -56,9 +55,8 @@ def test_an_encoder_reads_all_observations_of_a_window_and_known_outcomes_only_t
         config = config_of(model)
         config = replace(config, optimiser=replace(config.optimiser, reconstruction_weight=0.0))
         algorithm = made(config)
-        terms = algorithm.terms
-        assert learning.observation_length(config, algorithm.model, terms) == length
-        assert {"chance", "afterstate_value"} <= {term.name for term in terms}
+        assert algorithm.num_frames == length
+        assert {"chance", "afterstate_value"} <= {term.name for term in algorithm.terms}
 
 
 @pytest.mark.parametrize("model", ["learned", "learned_outcomes"])
@@ -68,7 +66,7 @@ def test_a_batch_has_known_outcomes_as_codes_and_its_loss_has_a_chance_term(mode
     window = random_window(0, 4, config.window_length, BOARD.num_actions, BOARD.observation_shape)
     window = window._replace(observation=window.observation > 0.5, outcome=jnp.full(window.action.shape, 3, jnp.int32))
     wanted, terms = algorithm.make_targets(window, jnp.float32(0.0)), algorithm.terms
-    batch = algorithm.make_batch(window, wanted, jnp.ones(4), jax.random.key(0), terms=terms)
+    batch = algorithm.make_batch(window, wanted, jnp.ones(4), jax.random.key(0), num_frames=algorithm.num_frames)
     if model == "learned_outcomes":
         assert (np.asarray(batch.extras["codes"])[np.asarray(batch.targets.alive)[:, :-1] > 0] == 3).all()
     loss = partial(algorithm.loss, model=algorithm.model, terms=terms)

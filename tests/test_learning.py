@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from muzero_jax.agent import load_agent
-from muzero_jax.ops.legal_actions import uniform_legal_action
-from muzero_jax.search.simulator import predicted_legal
+from muzero_jax.ops.legal_actions import predicted_legal, uniform_legal_action
 from tests.reference import tic_tac_toe
 from tests.reference.pages import ROOT
 
@@ -93,7 +92,7 @@ def test_a_model_learns_to_predict_legal_moves_and_the_sign_of_the_discount(tmp_
         said = model.recurrent_inference(agent.params, root.embedding, action)
         return (
             jax.vmap(environment.move)(states, action),
-            predicted_legal(said),
+            predicted_legal(said.extras),
             jnp.argmax(said.extras["discount_logits"], -1) - 1,
         )
 

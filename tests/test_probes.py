@@ -11,12 +11,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import algorithm as algorithms
+from muzero_jax.algorithm import make_algorithm
+from muzero_jax.config.config import Config
+from muzero_jax.config.groups import OptimiserConfig, ReplayConfig, SearchConfig, SelfPlayConfig, TargetConfig
 from muzero_jax.learning import self_play
-from muzero_jax.ops import devices
+from muzero_jax.ops.mesh import make_mesh
 from muzero_jax.run.program import make_chunk, make_init
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.config_groups import OptimiserConfig, ReplayConfig, SearchConfig, SelfPlayConfig, TargetConfig
 from tests.reference import probes
 from tests.reference.models import make_network
 from tests.reference.probes import PROBES
@@ -43,13 +43,13 @@ def algorithm():
         same_game = environment._replace(init=partial(probes.start, actor.env_state.game[0]))
         return self_play.rollout(params, actor, key, environment=same_game, length=4, **bound)
 
-    return algorithms.make(CONFIG, PROBES, model)._replace(rollout=rollout)
+    return make_algorithm(CONFIG, PROBES, model)._replace(rollout=rollout)
 
 
 @pytest.fixture(scope="module")
 def learn(algorithm):
     """Trains on one game; returns the heads' outputs for the four observations and the reward of each action there."""
-    mesh = devices.make_mesh(1)
+    mesh = make_mesh(1)
     init = make_init(algorithm, CONFIG.seed, mesh)
     progress = np.zeros(CONFIG.iterations_per_chunk, np.float32)
     program = make_chunk(algorithm, mesh).lower(init.eval_shape(), progress).compile()

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 
-from muzero_jax import algorithm as algorithms
+from muzero_jax.algorithm import make_algorithm
 from muzero_jax.learning import priorities
 from muzero_jax.run import program
 from muzero_jax.storage.checkpoint import Checkpointer
@@ -35,7 +35,7 @@ REST = 2
 @pytest.fixture(scope="module")
 def run():
     """States on the host, the first one and that after each chunk of two iterations; metrics [iterations]."""
-    algorithm, mesh = algorithms.make(CONFIG), tiny_run.mesh()
+    algorithm, mesh = make_algorithm(CONFIG), tiny_run.mesh()
     state = program.make_init(algorithm, CONFIG.seed, mesh)()
     chunk = program.make_chunk(algorithm, mesh)
     states, metrics = [on_host(state)], []
@@ -51,11 +51,11 @@ def run():
 # --- what the buffer keeps --------------------------------------------------------------------------------------------
 
 
-def test_priorities_and_search_ages_are_sharded_like_the_frames(run):
+def test_priorities_are_sharded_like_the_frames(run):
     """Half of the games each, in the first state and after the last chunk."""
-    wanted = program.make_init(algorithms.make(CONFIG), 0, tiny_run.mesh()).eval_shape().replay
+    wanted = program.make_init(make_algorithm(CONFIG), 0, tiny_run.mesh()).eval_shape().replay
     for ring in (wanted, run.last.replay):
-        for leaf in (ring.priority, ring.transitions.search_age, ring.transitions.action):
+        for leaf in (ring.priority, ring.transitions.action):
             assert leaf.sharding.shard_shape((32, 8)) == (32, 4)
 
 
@@ -63,10 +63,9 @@ def test_priorities_and_search_ages_are_sharded_like_the_frames(run):
 
 
 def test_before_learning_starts_nothing_is_written_back(run):
-    """All priorities are those of new frames, and searches have the age of their frames."""
+    """All priorities are those of new frames."""
     ring = run.rings[1]
     np.testing.assert_array_equal(ring.priority, (np.arange(32)[:, None] < 8) * np.ones((1, 8)))
-    np.testing.assert_array_equal(ring.transitions.search_age[:8], np.repeat([2, 1], 4)[:, None] * np.ones((1, 8)))
     assert all((values[:REST] == 0).all() for name, values in run.metrics.items() if name.startswith("train/"))
 
 
@@ -89,20 +88,17 @@ def test_frames_too_new_to_start_a_window_have_the_highest_priority_of_both_devi
 
 
 def test_fresh_targets_are_written_back_to_some_frames_and_the_games_stay_as_played(run):
-    """Some frames' targets differ from those after the chunk before, and are at most 2 iterations old."""
+    """Some frames' targets differ from those after the chunk before."""
     before, after = run.rings[2].transitions, run.rings[3].transitions
     for name in ("observation", "legal_action_mask", "action", "reward", "discount", "is_last", "explored"):
         np.testing.assert_array_equal(getattr(before, name)[:16], getattr(after, name)[:16])
     is_fresh = (before.search_policy != after.search_policy)[:16].any(axis=-1)
     assert 0 < is_fresh.mean() < 1
-    assert (after.search_age[:16][is_fresh] <= 2).all()
-    assert (after.search_age[:16] > 2).any()
     np.testing.assert_allclose(after.search_policy[:24].sum(-1), 1, rtol=1e-4)
 
 
 def test_metrics_report_staleness_priorities_and_importance_weights(run):
     learned = {name: values[REST:] for name, values in run.metrics.items()}
-    assert (learned["train/stale_iterations"] > 0).all() and (learned["train/stale_iterations"] < 6).all()
     stale = learned["train/stale_value"]  # at first the target network is the one that played
     assert stale[0] == 0 and (stale[1:] > 0).all() and (learned["train/stale_policy"] <= 1).all()
     assert (learned["train/priority"] > 0).all()
@@ -128,7 +124,7 @@ def test_the_target_network_lags_behind_the_learner_and_moves(run):
 # --- resuming ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_checkpoint_keeps_priorities_search_ages_and_the_target_network(run, tmp_path):
+def test_a_checkpoint_keeps_priorities_and_the_target_network(run, tmp_path):
     with Checkpointer(tmp_path) as checkpoints:
         checkpoints.save(6, run.last)
     shapes = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=x.sharding), run.last)

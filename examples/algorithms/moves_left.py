@@ -5,39 +5,26 @@
 `with_head` adds the head to the network that the flags configure; `change` also adds its target and its loss.
 """
 
+import math
+
 import jax
 import jax.numpy as jnp
 
 from muzero_jax.learning.losses import Term, over_depths
+from muzero_jax.networks.heads import with_head
 
 MOST = 42.0
 """The number of moves that the head represents as 1, so that its outputs are small."""
-OF_PARAMS = "reconstruct project predict_projection encode_chance".split()
 
 
-def with_head(base, observation_shape):
-    """The network `base` with a linear head on its embedding: `extras["moves_left"]`, [N]."""
+def init(key, embedding_shape):
+    """The weights of a linear head; the last one is the bias."""
+    return jnp.zeros(math.prod(embedding_shape) + 1)
 
-    def init(key):
-        params = base.init(key)
-        empty = jnp.zeros((1, *observation_shape))
-        embedding = jax.eval_shape(base.initial_inference, params, empty).embedding
-        return {"base": params, "head": jnp.zeros(embedding.size + 1)}  # the last one is the bias
 
-    def headed(infer):
-        def inferred(params, *inputs):
-            output = infer(params["base"], *inputs)
-            features = jax.nn.sigmoid(output.embedding.reshape(len(output.embedding), -1).astype(jnp.float32))
-            left = features @ params["head"][:-1] + params["head"][-1]
-            return output._replace(extras=output.extras | {"moves_left": left})
-
-        return infer and inferred
-
-    def of_base(function):
-        return function and (lambda params, *inputs: function(params["base"], *inputs))
-
-    heads = {name: headed(getattr(base, name)) for name in ("initial_inference", "recurrent_inference", "follow_code")}
-    return base._replace(init=init, **heads, **{name: of_base(getattr(base, name)) for name in OF_PARAMS})
+def apply(weights, embedding):
+    features = jax.nn.sigmoid(embedding.reshape(len(embedding), -1).astype(jnp.float32))
+    return features @ weights[:-1] + weights[-1]
 
 
 def change(algorithm, config, weight=1.0):
@@ -54,7 +41,7 @@ def change(algorithm, config, weight=1.0):
         return over_depths((wanted > 0) * jnp.square(outputs.extras["moves_left"] - wanted))
 
     return algorithm._replace(
-        model=with_head(algorithm.model, algorithm.environment.observation_shape),
+        model=with_head(algorithm.model, algorithm.environment, "moves_left", init, apply),
         make_targets=make_targets,
         terms=(*algorithm.terms, Term("moves_left", loss, weight)),
     )

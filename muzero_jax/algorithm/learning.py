@@ -1,17 +1,17 @@
 """Builds the stages of learning from a config: windows, Reanalyze, targets, losses, the optimiser."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import optax
 from jaxtyping import Array
 
-from muzero_jax.algorithm.playing import predicts_discount
+from muzero_jax.config.config import Config
 from muzero_jax.learning import chance, learner, losses, priorities, reanalyze, replay, symmetries, targets
 from muzero_jax.learning.losses import Term
-from muzero_jax.ops import devices, micro_batches
-from muzero_jax.storage.config import Config
+from muzero_jax.ops import micro_batches
+from muzero_jax.ops.devices import device_kind
 from muzero_jax.types import (
     Batch,
     Environment,
@@ -26,7 +26,7 @@ from muzero_jax.types import (
 )
 
 
-class Forms(NamedTuple):
+class DeviceChoices(NamedTuple):
     """The fastest of several equivalent ways to compute, for a kind of device; results agree up to rounding.
 
     Layers and array operations choose theirs in `ops`. The search engine is a setting, which `presets` chooses.
@@ -34,21 +34,21 @@ class Forms(NamedTuple):
 
     searchsorted: Literal["scan", "scan_unrolled"]  # `jnp.searchsorted`'s method, where windows are sampled
     written_out: bool  # returns as one kernel, without a loop. On a CPU a loop is as fast, and compiles sooner
-    abreast: Literal["always", "dense", "never"]  # which networks imagine a window's moves all at once
+    batched: Literal["always", "dense", "never"]  # which networks imagine a window's moves all at once
 
 
-FORMS = {
-    "CPU": Forms("scan", written_out=False, abreast="never"),
-    # Larger Hex, whose networks are not dense, keeps these two busy anyway, and abreast costs a tenth more work.
-    "TPU": Forms("scan_unrolled", written_out=True, abreast="dense"),
-    "small GPU": Forms("scan_unrolled", written_out=True, abreast="dense"),
-    "large GPU": Forms("scan_unrolled", written_out=True, abreast="always"),
+DEVICE_CHOICES = {
+    "CPU": DeviceChoices("scan", written_out=False, batched="never"),
+    # Larger Hex, whose networks are not dense, keeps these two busy anyway, and batched moves cost a tenth more work.
+    "TPU": DeviceChoices("scan_unrolled", written_out=True, batched="dense"),
+    "small GPU": DeviceChoices("scan_unrolled", written_out=True, batched="dense"),
+    "large GPU": DeviceChoices("scan_unrolled", written_out=True, batched="always"),
 }
 
 
-def forms() -> Forms:
+def device_choices() -> DeviceChoices:
     """The forms for the device that programs are made for."""
-    return FORMS[devices.kind()]
+    return DEVICE_CHOICES[device_kind()]
 
 
 def build_sample(config: Config) -> Callable[[Array, ReplayState], Sample]:
@@ -61,7 +61,7 @@ def build_sample(config: Config) -> Callable[[Array, ReplayState], Sample]:
         prioritised if buffer.priority_exponent else replay.sample,
         num_updates=config.optimiser.updates_per_iteration,
         batch_size=config.optimiser.batch_size,
-        method=forms().searchsorted,
+        method=device_choices().searchsorted,
         weigh=partial(
             replay.start_weights,
             window_length=config.window_length,
@@ -71,31 +71,20 @@ def build_sample(config: Config) -> Callable[[Array, ReplayState], Sample]:
     )
 
 
-def build_gather(config: Config, environment: Environment):
-    """Reads windows, with only as many of their observations as a later stage reads."""
+def build_gather(config: Config, environment: Environment) -> Callable[..., Transition]:
+    """Reads windows, with only as many of their observations as the losses or Reanalyze read."""
+    searched = reanalyzed_frames(config) if config.reanalyze_fraction else 0
 
-    def gather(buffer: ReplayState, sample: Sample, *, model: Model, terms: Sequence[Term]) -> Transition:
+    def gather(buffer: ReplayState, sample: Sample, *, num_frames: int) -> Transition:
         return replay.gather(
             buffer,
             sample,
             observation_shape=environment.observation_shape,
             window_length=config.window_length,
-            observation_length=observation_length(config, model, terms),
+            observation_length=max(num_frames, searched),
         )
 
     return gather
-
-
-def observation_length(config: Config, model: Model, terms: Sequence[Term]) -> int:
-    """How many of a window's observations the losses or Reanalyze read."""
-    frames = batch_frames(config, model, terms)
-    return max(frames, reanalyzed_frames(config)) if config.reanalyze_fraction else frames
-
-
-def batch_frames(config: Config, model: Model, terms: Sequence[Term]) -> int:
-    """How many frames of a window the losses read: 1, or K + 1 if a loss or the encoder of chance reads them all."""
-    reads_all = model.encode_chance or any(term.frames == "all" for term in terms)
-    return config.unroll_steps + 1 if reads_all else 1
 
 
 def reanalyzed_frames(config: Config) -> int:
@@ -107,30 +96,23 @@ def reanalyzed_frames(config: Config) -> int:
     return config.window_length if is_short else config.unroll_steps + 1
 
 
-def build_reanalyze(config: Config):
+def build_reanalyze(config: Config) -> Callable[..., tuple[Transition, tuple[WriteBack, ...], Metrics]]:
     """Searches a share of the windows again, without root noise; or does nothing."""
     share = config.reanalyze_fraction
     if not share:
-        return lambda learner_state, window, key, *, search: (window, {})
-    return partial(reanalyze.refresh_share, share=share, num_frames=reanalyzed_frames(config))
+        return lambda learner_state, sample, window, key, *, search: (window, (), {})
+    return partial(reanalyze.refresh, share=share, num_frames=reanalyzed_frames(config))
 
 
-def build_write_back(config: Config):
-    """Finds what the replay buffer stores of an update's windows, and its metrics."""
-    share = config.reanalyze_fraction
-    kinds = []
-    if share:
-        kinds.append(partial(reanalyze.fresh_targets, share=share, num_frames=reanalyzed_frames(config)))
-    if config.replay.priority_exponent:
-        stops = partial(targets.stops, stop_at_exploration=config.targets.stop_at_exploration)
-        returns = build_returns(config, unroll_steps=0)  # even if values also learn from the search's
-        kinds.append(partial(priorities.updated, make_targets=returns, stops=stops))
-
-    def write_back(*update: Any) -> tuple[tuple[WriteBack, ...], Metrics]:
-        found = [of_kind(*update) for of_kind in kinds]
-        return tuple(values for values, _ in found), {name: x for _, metrics in found for name, x in metrics.items()}
-
-    return write_back
+def build_write_back(config: Config) -> Callable[[Sample, Transition, Batch], tuple[tuple[WriteBack, ...], Metrics]]:
+    """Finds the new priorities of an update's windows, with metrics; or does nothing."""
+    if not config.replay.priority_exponent:
+        return lambda sample, window, batch: ((), {})
+    return partial(
+        priorities.updated,
+        make_targets=build_returns(config, unroll_steps=0),  # even if values also learn from the search's
+        stops=partial(targets.stops, stop_at_exploration=config.targets.stop_at_exploration),
+    )
 
 
 def build_targets(config: Config) -> Callable[[Transition, Array], Targets]:
@@ -149,31 +131,31 @@ def build_returns(config: Config, *, unroll_steps: int) -> Callable[..., Targets
         td_steps=wanted.td_steps,
         td_lambda=wanted.td_lambda,
         stop_at_exploration=wanted.stop_at_exploration,
-        written_out=forms().written_out,
+        written_out=device_choices().written_out,
     )
 
 
-def build_make_batch(config: Config, model: Model):
+def build_make_batch(config: Config, model: Model) -> Callable[..., Batch]:
     """Makes the batch of an update: (windows, targets, weights, key) -> the batch."""
     sample_codes = None
     if model.num_codes and config.model != "rules":  # known outcomes, or random codes beside an encoder's
         sample_codes = partial(chance.sample_codes, num_codes=model.num_codes, known=not model.encode_chance)
 
-    def make_batch(window: Transition, wanted: Targets, weight: Array, key: Array, *, terms: Sequence[Term]) -> Batch:
+    def make_batch(window: Transition, wanted: Targets, weight: Array, key: Array, *, num_frames: int) -> Batch:
         return targets.make_batch(
             window,
             wanted,
             weight,
             key,
             unroll_steps=config.unroll_steps,
-            num_frames=batch_frames(config, model, terms),
+            num_frames=num_frames,
             sample_codes=sample_codes,
         )
 
     return make_batch
 
 
-def build_augment(config: Config, environment: Environment):
+def build_augment(config: Config, environment: Environment) -> Callable[[Batch, Array], Batch]:
     """Applies a random symmetry of the game's board to each window, or none."""
     if environment.board is None or not config.replay.symmetries:
         return lambda batch, key: batch
@@ -196,7 +178,7 @@ def follow_of(config: Config) -> learner.Follow | None:
     return partial(learner.averaged, decay=optimiser.target_decay) if optimiser.target_decay else None
 
 
-def build_update(config: Config, model: Model):
+def build_update(config: Config, model: Model) -> Callable[..., tuple[LearnerState, Metrics]]:
     """One gradient step."""
     own = config.optimiser
     schedule = learner.make_schedule(
@@ -225,30 +207,43 @@ def build_update(config: Config, model: Model):
     return update
 
 
-def imagines_abreast(config: Config) -> bool:
-    """Whether networks that can imagine a window's moves all at once do so, because that is faster (`forms`)."""
-    pays = forms().abreast
+def unrolls_batched(config: Config) -> bool:
+    """Whether networks that can imagine a window's moves all at once do so, if that is faster (`device_choices`)."""
+    pays = device_choices().batched
     is_dense = config.network.kind != "fully_convolutional"
     return not config.optimiser.checkpoint_unroll and (pays == "always" or (pays == "dense" and is_dense))
 
 
-def build_terms(config: Config, environment: Environment, model: Model) -> tuple[Term, ...]:
-    """The losses with their weights; with the ground-truth model only value and policy, because nothing is unrolled."""
-    given = config.optimiser
-    weights = {"value": given.value_weight, "policy": given.policy_weight}
-    if config.model != "rules":
-        weights |= {"reward": given.reward_weight, "root_value": 0.0}
-        auxiliary = {"reconstruction": given.reconstruction_weight, "consistency": given.consistency_weight}
-        weights |= {name: weight for name, weight in auxiliary.items() if weight}
-    if config.model == "learned_legality":
-        weights["legality"] = given.legality_weight
-    if predicts_discount(config, environment):
-        weights["discount"] = given.discount_weight
-    if model.num_codes and config.model != "rules":
-        weights |= {"chance": given.chance_weight, "afterstate_value": given.value_weight}
-    if model.encode_chance is not None and config.model != "rules":
-        weights["commitment"] = given.commitment_weight
-    return losses.muzero_terms(model.scalar_loss, weights)
+def build_terms(config: Config, model: Model) -> tuple[Term, ...]:
+    """The losses of MuZero (Schrittwieser et al. 2020, equation 1 and appendix G), and those that options add.
+
+    With the ground-truth model only value and policy are learned, because nothing is unrolled.
+    """
+    weights = config.optimiser
+    scalar = {"scalar_loss": model.scalar_loss}
+    terms = [
+        Term("value", partial(losses.value_loss, **scalar), weights.value_weight),
+        Term("policy", losses.policy_loss, weights.policy_weight),
+    ]
+    if config.model == "rules":
+        return tuple(terms)
+    terms += [
+        Term("reward", partial(losses.reward_loss, **scalar), weights.reward_weight),
+        Term("root_value", partial(losses.root_value_loss, **scalar), 0.0),
+    ]
+    if weights.reconstruction_weight:
+        terms.append(Term("reconstruction", losses.reconstruction_loss, weights.reconstruction_weight, "all"))
+    if weights.consistency_weight:
+        terms.append(Term("consistency", losses.consistency_loss, weights.consistency_weight, "all"))
+    terms += map(losses.head_term, model.heads)
+    if model.num_codes:
+        terms += [
+            Term("chance", chance.chance_loss, weights.chance_weight),
+            Term("afterstate_value", partial(chance.afterstate_value_loss, **scalar), weights.value_weight),
+        ]
+    if model.encode_chance is not None:
+        terms.append(Term("commitment", chance.commitment_loss, weights.commitment_weight, "all"))
+    return tuple(terms)
 
 
 def micro_batch(config: Config, model: Model, batch_size: int) -> int:

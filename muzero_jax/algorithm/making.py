@@ -5,19 +5,20 @@ from functools import partial
 from typing import Any
 
 from muzero_jax.algorithm import learning, playing
+from muzero_jax.algorithm.heads import build_heads
 from muzero_jax.algorithm.record import Algorithm
+from muzero_jax.config.config import IN_PYTHON, Config
 from muzero_jax.games.catalogue import check_players
 from muzero_jax.learning import learner, losses, replay, self_play
 from muzero_jax.ops import precision
 from muzero_jax.own import python_file
-from muzero_jax.storage.config import IN_PYTHON, Config
 from muzero_jax.types import Environment, Model
 
 Build = Callable[[Config], Algorithm]
-"""`make`, or a program's own function instead."""
+"""`make_algorithm`, or a program's own function instead."""
 
 
-def make(config: Config, environment: Environment | None = None, model: Model | None = None) -> Algorithm:
+def make_algorithm(config: Config, environment: Environment | None = None, model: Model | None = None) -> Algorithm:
     """The algorithm that the config names, changed by the user's own file if there is one; allocates nothing.
 
     Args:
@@ -30,7 +31,8 @@ def make(config: Config, environment: Environment | None = None, model: Model | 
     """
     environment = environment or playing.build_environment(config)
     check_players(environment)
-    algorithm = _configured(config, environment, model or playing.build_model(config, environment))
+    model = model or playing.build_model(config, environment)
+    algorithm = _configured(config, environment, model._replace(heads=build_heads(config, environment)))
     file = config.algorithm.file
     if not file:
         return algorithm
@@ -65,7 +67,6 @@ def _configured(config: Config, environment: Environment, model: Model) -> Algor
             num_envs=play.num_envs,
             replay_length=buffer.replay_length,
             is_prioritised=buffer.priority_exponent > 0,
-            is_reanalyzed=config.reanalyze_fraction > 0,
         ),
         make_simulator=partial(playing.make_simulator, config),
         make_search=partial(playing.make_search, config),
@@ -82,11 +83,12 @@ def _configured(config: Config, environment: Environment, model: Model) -> Algor
         make_targets=learning.build_targets(config),
         make_batch=learning.build_make_batch(config, model),
         augment=learning.build_augment(config, environment),
-        terms=learning.build_terms(config, environment, model),
-        loss=partial(losses.loss, checkpoint=optimiser.checkpoint_unroll, abreast=learning.imagines_abreast(config)),
+        terms=learning.build_terms(config, model),
+        loss=partial(losses.loss, checkpoint=optimiser.checkpoint_unroll, batched=learning.unrolls_batched(config)),
         optimiser=learner.make_optimiser(
             name=optimiser.name, weight_decay=optimiser.weight_decay, max_gradient_norm=optimiser.max_gradient_norm
         ),
         update=learning.build_update(config, model),
         write_back=learning.build_write_back(config),
+        unroll_steps=config.unroll_steps,
     )

@@ -5,10 +5,12 @@ from functools import partial
 
 import jax
 
+from muzero_jax.algorithm.heads import build_heads, predicts_discount
+from muzero_jax.config.config import Config
 from muzero_jax.games.own_game import load_environment, random_games
 from muzero_jax.games.random_play import discount_sizes
 from muzero_jax.networks import contract
-from muzero_jax.networks.layers import Abilities
+from muzero_jax.networks.contract import Abilities
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.ops import micro_batches, precision
@@ -16,7 +18,6 @@ from muzero_jax.own import python_file
 from muzero_jax.search import mctx_reference, playout_cap, policies
 from muzero_jax.search.bounded import bounded
 from muzero_jax.search.simulator import Simulator, ground_truth_model, learned_chance_model, learned_model
-from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment, Model, QTransform, SearchFn
 
 DEFAULT_CODES = 32
@@ -49,7 +50,9 @@ def build_model(config: Config, environment: Environment) -> Model:
             options["abilities"] = abilities
         model = contract.checked(make_own(environment, support, **options), environment, abilities, source=network.file)
         encode_chance = model.encode_chance if abilities.encodes_chance else None
-        return model._replace(bound=support.high, num_codes=abilities.num_codes, encode_chance=encode_chance)
+        return model._replace(
+            bound=support.high, num_codes=abilities.num_codes, encode_chance=encode_chance, heads=abilities.heads
+        )
     return make_model(
         environment,
         support,
@@ -68,8 +71,7 @@ def wanted_abilities(config: Config, environment: Environment) -> Abilities:
         dynamics=config.model != "rules",
         num_codes=chance_codes(config, environment),
         encodes_chance=config.model == "learned" and chance_codes(config, environment) > 0,
-        legality=config.model == "learned_legality",
-        discount=predicts_discount(config, environment),
+        heads=build_heads(config, environment),
         projection=config.model != "rules" and config.optimiser.consistency_weight > 0,
         canonical=config.network.sees_one_side,
     )
@@ -92,11 +94,6 @@ def chance_codes(config: Config, environment: Environment) -> int:
         return 0
     wanted = config.network.chance_codes
     return DEFAULT_CODES * (chance is not None) if wanted is None else wanted
-
-
-def predicts_discount(config: Config, environment: Environment) -> bool:
-    """Whether the dynamics predict the signed discount: if the config says so, or if the game's is not constant."""
-    return config.model != "rules" and (config.network.predict_discount or environment.discount is None)
 
 
 def gamma(environment: Environment) -> float:
@@ -130,18 +127,11 @@ def unbounded_simulator(config: Config, environment: Environment, model: Model) 
     model = micro_batches.for_inference(model)
     if config.model == "rules":
         return ground_truth_model(environment, model)
-    make = learned_model
-    predicted = predicts_discount(config, environment)
-    discount = gamma(environment) if predicted else environment.discount
+    discount = gamma(environment) if predicts_discount(config, environment) else environment.discount
     assert discount is not None  # if it is not constant it is predicted
     if model.num_codes:
-        make = partial(learned_chance_model, num_actions=environment.num_actions, num_outcomes=model.num_codes)
-    return make(
-        model,
-        discount,
-        predicted_legality=config.model == "learned_legality",
-        predicted_discount=predicted,
-    )
+        return learned_chance_model(model, discount, num_actions=environment.num_actions)
+    return learned_model(model, discount)
 
 
 def make_search(

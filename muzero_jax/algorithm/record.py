@@ -61,13 +61,14 @@ class Algorithm(NamedTuple):
     sample: Callable[[Array, ReplayState], Sample]
     """(key, buffer) -> where the windows of U batches start, leaves [U, N]"""
     gather: Callable[..., Transition]
-    """(buffer, N starts, model=, terms=) -> the windows, leaves [N, L, ...]"""
-    reanalyze: Callable[..., tuple[Transition, Metrics]]
-    """(learner, windows, key, search=) -> the windows with fresh policies and values, or unchanged; and metrics"""
+    """(buffer, N starts, num_frames=) -> the windows, leaves [N, L, ...], with observations of at least `num_frames`"""
+    reanalyze: Callable[..., tuple[Transition, tuple[WriteBack, ...], Metrics]]
+    """(learner, N starts, windows, key, search=) -> the windows with fresh policies and values, or unchanged; what is
+    written back into the buffer; and metrics"""
     make_targets: Callable[[Transition, Array], Targets]
     """(windows [N, L, ...], progress) -> the targets of K + 1 predictions"""
     make_batch: Callable[..., Batch]
-    """(windows, their targets, weights [N], key, terms=) -> the batch that a gradient step reads"""
+    """(windows, their targets, weights [N], key, num_frames=) -> the batch that a gradient step reads"""
     augment: Callable[[Batch, Array], Batch]
     """(batch, key) -> the batch with a symmetry of the game applied to each window, if there are any"""
     terms: tuple[Term, ...]
@@ -81,7 +82,15 @@ class Algorithm(NamedTuple):
     gradient step on `loss`, here (params, batch) -> the sum of the terms, and a metric for each. The batch is one
     device's share, so your own rule must average gradients and metrics by `jax.lax.pmean(..., devices.AXIS)`"""
     write_back: Callable[[Sample, Transition, Batch], tuple[tuple[WriteBack, ...], Metrics]]
-    """what an update writes back into the replay buffer: priorities, fresh targets of Reanalyze; and metrics"""
+    """(N starts, windows, batch) -> what an update writes back into the buffer, such as priorities; and metrics"""
+    unroll_steps: int = 0
+    """K, the moves along which `loss` unrolls the model"""
+
+    @property
+    def num_frames(self) -> int:
+        """How many frames of a window the losses read: 1, or K + 1 if a loss or the encoder of chance reads all."""
+        reads_all = self.model.encode_chance or any(term.frames == "all" for term in self.terms)
+        return self.unroll_steps + 1 if reads_all else 1
 
     def search(self, num_simulations: int | None = None, *, noise: bool = False) -> SearchFn:
         """The search with the record's own game and network; by default with self-play's number of simulations."""

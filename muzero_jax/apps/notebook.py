@@ -6,9 +6,10 @@ from dataclasses import replace
 
 from jax.sharding import Mesh
 
-from muzero_jax.ops import devices
+from muzero_jax.config.config import Config
+from muzero_jax.ops.mesh import make_mesh
 from muzero_jax.run import compilation_cache
-from muzero_jax.storage.config import Config
+from muzero_jax.run.machine import configure_devices, describe_device
 
 
 def setup() -> tuple[Mesh, bool]:
@@ -20,9 +21,9 @@ def setup() -> tuple[Mesh, bool]:
     """
     if is_fast():
         gc.set_threshold(50_000, 20, 20)  # collecting cycles takes a tenth of compile time and finds few
-    mesh = devices.make_mesh(devices.configure_devices())
+    mesh = make_mesh(configure_devices())
     compilation_cache.enable()
-    print("device:", devices.describe_device(mesh.size))
+    print("device:", describe_device(mesh.size))
     if mesh.devices.flat[0].platform == "cpu":
         print("That is a CPU, which is enough here; in Colab, 'Runtime > Change runtime type' offers a GPU.")
     return mesh, is_fast()

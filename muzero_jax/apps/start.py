@@ -7,28 +7,26 @@ from typing import NamedTuple
 
 from jax.sharding import Mesh
 
-from muzero_jax import algorithm as algorithms
-from muzero_jax.algorithm import Algorithm
-from muzero_jax.apps.check import algorithm as algorithm_checks
-from muzero_jax.apps.check import environment as checks
-from muzero_jax.apps.check import model as model_checks
+from muzero_jax.algorithm import Algorithm, make_algorithm
+from muzero_jax.apps.check import algorithm_checks, environment_checks, model_checks
 from muzero_jax.apps.evaluation.progress import open_versions
 from muzero_jax.apps.sources import offline, warm_start
+from muzero_jax.config.config import IN_PYTHON, Config, describe, with_record, without_record
+from muzero_jax.config.paths import with_absolute_paths
+from muzero_jax.config.session import Session, validate_session
+from muzero_jax.config.validation import check_resumable, validate
 from muzero_jax.games import own_game
 from muzero_jax.games.catalogue import check_players, game_of
-from muzero_jax.ops import devices, precision
+from muzero_jax.ops import precision
+from muzero_jax.ops.mesh import largest_divisor, make_mesh
 from muzero_jax.own import python_file
 from muzero_jax.run import autotune, budget, compilation_cache, metrics, processes, runner
-from muzero_jax.run import session as sessions
 from muzero_jax.run.compiled import Compiled, check_shares, compile_agent
+from muzero_jax.run.machine import describe_device
 from muzero_jax.run.metrics import Callbacks
 from muzero_jax.run.run import Result
-from muzero_jax.run.session import Session
 from muzero_jax.run.sizes import compile_sizes
-from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.validation import check_resumable, validate
 from muzero_jax.types import Environment, Params, TrainState
 
 LARGE_BOARD = 9
@@ -67,7 +65,7 @@ def prepare(
     Raises ValueError, before anything is deleted, if the run cannot be made.
     """
     processes.check_alike("command", repr((config, session.resume, session.overwrite)))
-    config = configs.with_absolute_paths(config)
+    config = with_absolute_paths(config)
     if not session.resume:
         config = offline.fit_to_source(config, num_devices)
     run_dir = check(config, session, made_with or config)
@@ -78,22 +76,22 @@ def prepare(
             "--board-sizes compiles a program for each board from the config and cannot be combined with parts that "
             "your program passed, with --autotune or with --profile; leave one out"
         )
-    mesh = devices.make_mesh(_count_devices(config, session, num_devices, say))
+    mesh = make_mesh(_count_devices(config, session, num_devices, say))
     if session.compilation_cache:
         compilation_cache.enable()
     with ExitStack() as opened:
         if processes.is_first():
             wanted = {"resume": session.resume, "overwrite": session.overwrite, "sources": config.sources}
             opened.enter_context(run_directory.opened(run_dir, **wanted))
-        algorithm = build(configs.without_record(config)) if build else algorithms.make(config)
+        algorithm = build(without_record(config)) if build else make_algorithm(config)
         if build:
             check_players(algorithm.environment)
-            config = configs.with_record(config)
+            config = with_record(config)
         else:
             _check_files(config, algorithm, say, is_new=not session.resume)
         if session.autotune:
             config = autotune.tune(config, mesh, minutes=session.autotune_minutes, say=say)
-            algorithm = algorithms.make(config, algorithm.environment)
+            algorithm = make_algorithm(config, algorithm.environment)
         _introduce(config, algorithm.environment, mesh.size, run_dir, say, verbose=session.verbose)
         if not session.resume and (advice := _advice(config)):
             say(f"advice      {advice}")
@@ -131,7 +129,7 @@ def _open_sources(
     fill = offline.open_source(config, algorithm.environment, say) if config.offline else None
     if not config.init_from:
         return fill, None
-    given = algorithm if config.algorithm.file == configs.IN_PYTHON else None  # the config cannot rebuild it
+    given = algorithm if config.algorithm.file == IN_PYTHON else None  # the config cannot rebuild it
     return fill, warm_start.open_source(config, algorithm.model, say, given=given, trust_code=session.trust_code)
 
 
@@ -151,7 +149,7 @@ def _first_state(
 def check(config: Config, session: Session, made_with: Config) -> Path:
     """The path of the run's folder, which is not opened yet; raises ValueError if the flags make no run."""
     validate(config)
-    sessions.validate(session)
+    validate_session(session)
     if session.wandb:
         metrics.check_wandb()
     run_dir = Path(session.run_dir) if session.run_dir else run_directory.default(config)
@@ -181,7 +179,7 @@ def _check_files(config: Config, algorithm: Algorithm, say: Say, *, is_new: bool
 def _count_devices(config: Config, session: Session, num_devices: int, say: Say) -> int:
     """The number of devices to use: `--devices`, or by default the most that divide the games and the batch evenly."""
     if session.devices is None and processes.count() == 1:
-        used = devices.largest_divisor(num_devices, *config.shared_sizes)
+        used = largest_divisor(num_devices, *config.shared_sizes)
         if used < num_devices:
             games, windows = (-(-size // num_devices) * num_devices for size in config.shared_sizes)
             say(
@@ -198,11 +196,11 @@ def _introduce(
 ) -> None:
     """Says what will be trained, on what, for how long and where; with `verbose` the whole config."""
     if verbose:
-        say(configs.describe(config))
+        say(describe(config))
     size = f" {', '.join(f'{side}x{side}' for side in config.boards)}" if config.boards else ""
     compute_dtype, reason = precision.resolve(config.network.compute_dtype)
     say(f"game        {game_of(environment).title}{size}")
-    say(f"device      {devices.describe_device(num_devices)}, {compute_dtype} ({reason})")
+    say(f"device      {describe_device(num_devices)}, {compute_dtype} ({reason})")
     on_top = "compiling and the final matches come" if environment.num_players == 2 else "compiling comes"
     say(f"budget      {budget.describe(config)}; {on_top} on top")
     if config.offline:
@@ -225,7 +223,7 @@ def _advice(config: Config) -> str:
 
 def _examine(config: Config, environment: Environment, say: Say) -> None:
     """Checks a game file of the user's by random games; raises ValueError for the first problem, prints doubts."""
-    found = checks.examine(environment, largest=config.network.support_range)
+    found = environment_checks.examine(environment, largest=config.network.support_range)
     if found.problems:
         whole_check = f"muzero_jax.check({config.env!r})"
         more = f" (and {len(found.problems) - 1} more: {whole_check} names all)" if len(found.problems) > 1 else ""

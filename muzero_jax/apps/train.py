@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
-from muzero_jax.ops import devices
+from muzero_jax.config.config import Config
+from muzero_jax.config.session import Session
 from muzero_jax.run import budget
+from muzero_jax.run.machine import configure_devices, usable_cores
 from muzero_jax.run.metrics import Callbacks
-from muzero_jax.run.session import Session
-from muzero_jax.storage.config import Config
 
 if TYPE_CHECKING:
     from muzero_jax.algorithm import Algorithm
@@ -38,7 +38,7 @@ def train(
 
     Args:
       minutes: the budget, instead of the budget in the config.
-      algorithm: your own game, network or algorithm, instead of those of the config (`algorithm.make`). The run stores
+      algorithm: your own game, network or algorithm, instead of those of the config (`make_algorithm`). The run stores
         no code of it, so pass it again to load the run (`muzero_jax.load(..., algorithm=...)`). Python files that the
         config names are loaded without that.
       overwrite: delete the run in `run_dir` first.
@@ -51,12 +51,12 @@ def train(
     if minutes is not None:
         config = replace(config, **dict.fromkeys(budget.FIELDS) | {"minutes": minutes})
     session = Session(run_dir=os.fspath(run_dir), overwrite=overwrite, trust_code=trust_code)
-    available = devices.configure_devices()
-    cores = devices.usable_cores()
+    available = configure_devices()
+    cores = usable_cores()
     from muzero_jax.apps import start  # imported late, because importing pgx starts JAX
 
     if jax.default_backend() == "cpu" and available < cores:
-        first = "muzero_jax.ops.devices.configure_devices()"
+        first = "muzero_jax.run.machine.configure_devices()"
         say(f"JAX has begun with {available} of {cores} cores; to use all of them, call {first} before anything else")
     build = None if algorithm is None else lambda config: algorithm
     with start.prepare(config, session, available, say, build=build) as ready:

@@ -42,7 +42,7 @@ NUM_CHECKERS, MOST = 15, 6
 """Checkers of a player; in an observation, stacks of this many checkers or more look alike."""
 
 
-class Rules:
+class BackgammonRules:
     """The rules as `chance.ListedRules`. On the board, checkers of the player to move are positive numbers."""
 
     num_players = 2
@@ -206,7 +206,7 @@ BACKGAMMON = Game(
     "backgammon",
     "Backgammon",
     goal="Bring your checkers home, from point 24 down to 1, and off the board before the other player does.",
-    rules=lambda board_size: Rules(),
+    rules=lambda board_size: BackgammonRules(),
     notation=named(move_names()),
     view=View(
         squares,

@@ -33,7 +33,7 @@ class ListedRules(Protocol):
     resolve: Callable[..., EnvState]  # (such a state, outcome) -> the next position, with the rewards of the outcome
 
 
-def make_move(chance: Chance) -> Callable[..., Step]:
+def make_chance_move(chance: Chance) -> Callable[..., Step]:
     """`Environment.move` of listed chance. The key chooses the outcome, which is returned as `Step.outcome`."""
 
     def move(state: EnvState, action: Int[Array, ""], key: Array | None = None) -> Step:
@@ -41,12 +41,12 @@ def make_move(chance: Chance) -> Callable[..., Step]:
             raise ValueError("chance draws from a key in this game; call move(state, action, key)")
         after = chance.move(state, action)
         weights = chance.probabilities(after.state)
-        return joined(chance, after, jax.random.categorical(key, jnp.log(weights)).astype(jnp.int32))
+        return with_outcome(chance, after, jax.random.categorical(key, jnp.log(weights)).astype(jnp.int32))
 
     return move
 
 
-def joined(chance: Chance, after: Afterstate, outcome: Int[Array, ""]) -> Step:
+def with_outcome(chance: Chance, after: Afterstate, outcome: Int[Array, ""]) -> Step:
     """The whole move: `after`, the player's part, followed by `outcome` if chance acts."""
     then = chance.resolve(after.state, outcome)
     acts = after.awaits_chance
@@ -75,5 +75,5 @@ def refuse(state: EnvState, action: Array, moved: EnvState, penalty: float) -> t
 def _with_all_rewards(after: EnvState, then: EnvState) -> EnvState:
     """The position after chance, with the rewards of the whole move."""
     if not (hasattr(after, "rewards") and hasattr(then, "rewards")):
-        return then  # a state of any kind; `states.seated` gives it rewards later
+        return then  # a state of any kind; `states.wrapped` gives it rewards later
     return with_fields(then, rewards=after.rewards + then.rewards)

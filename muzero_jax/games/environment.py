@@ -13,9 +13,9 @@ import numpy as np
 from jax import Array
 from jaxtyping import Int
 
-from muzero_jax.games import chance as chances
 from muzero_jax.games import states
 from muzero_jax.games.catalogue import GAMES, find
+from muzero_jax.games.chance import ListedRules, make_chance_move
 from muzero_jax.games.game import Game, make_rules
 from muzero_jax.games.layout import Layout, carried
 from muzero_jax.types import Afterstate, Board, Chance, Environment, EnvState, Step, Symmetries
@@ -45,9 +45,9 @@ def environment_of(game: Game, *, board_size: int | None = None, gamma: float = 
     shape = state.observation.shape
     num_actions = state.legal_action_mask.shape[0]
     num_players = getattr(rules, "num_players", None) or state.rewards.shape[0]
-    if isinstance(rules, chances.ListedRules):
+    if isinstance(rules, ListedRules):
         chance = make_chance(rules, gamma=gamma)
-        move = chances.make_move(chance)
+        move = make_chance_move(chance)
     else:
         chance = None
         move = make_move(rules.step, gamma=gamma)
@@ -75,7 +75,7 @@ def make_move(play: Callable[..., EnvState], *, gamma: float) -> Callable[..., S
     return move
 
 
-def make_chance(rules: chances.ListedRules, *, gamma: float) -> Chance:
+def make_chance(rules: ListedRules, *, gamma: float) -> Chance:
     """`Environment.chance` for rules that list their chance."""
 
     def move(state: EnvState, action: Int[Array, ""]) -> Afterstate:

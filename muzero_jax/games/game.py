@@ -66,7 +66,7 @@ def make_rules(game: Game, board_size: int | None) -> Any:
     return pgx.make(game.name) if game.rules is None else game.rules(board_size)  # type: ignore
 
 
-def score(game: Game, state: EnvState, lead: float, *, komi: float | None = None) -> str:
+def game_score(game: Game, state: EnvState, lead: float, *, komi: float | None = None) -> str:
     """The result as GTP writes it: `B+3.5`, `W+` (no margin in this game), `0` (a draw).
 
     Args:

@@ -50,7 +50,7 @@ def observe(board: Int[Array, " 16"]) -> Bool[Array, "4 4 31"]:
     return (board.reshape(4, 4, 1) == jnp.arange(31)).astype(bool)
 
 
-class Rules:
+class Game2048Rules:
     """The rules as `chance.ListedRules`; an afterstate keeps the observation and legal moves of the state before it."""
 
     num_players = 1
@@ -108,7 +108,7 @@ GAME_2048 = Game(
     "2048",
     "2048",
     goal="Slide all tiles one way. Equal tiles that meet merge, and their sum is your gain.",
-    rules=lambda board_size: Rules(),
+    rules=lambda board_size: Game2048Rules(),
     layout=NO_CELLS,
     notation=named(list(MOVES), KEYS),
     view=View(squares, page=TILES),

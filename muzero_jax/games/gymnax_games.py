@@ -7,12 +7,12 @@ from gymnax.environments.spaces import Discrete
 from jax import Array
 
 from muzero_jax.games import outside
-from muzero_jax.games.states import Seated
+from muzero_jax.games.states import WrappedState
 
 NAMES = gymnax.registered_envs
 
 
-class Rules:
+class GymnaxRules:
     """An environment with its default parameters. All actions are legal, and any part of a step may be random."""
 
     num_players = 1
@@ -27,18 +27,22 @@ class Rules:
         self._num_actions = actions.n
         self._num_values = outside.num_values(low, high)
 
-    def init(self, key: Array) -> Seated:
+    def init(self, key: Array) -> WrappedState:
         """A new episode."""
         observation, inner = self._env.reset_env(key, self._params)
         return self._made(inner, observation, 0.0, False, False)
 
-    def step(self, state: Seated, action: Array, key: Array) -> Seated:
+    def step(self, state: WrappedState, action: Array, key: Array) -> WrappedState:
         """One step, without gymnax's automatic reset after the last one."""
         observation, inner, reward, terminated, _ = self._env.step_env(key, state.state, action, self._params)
         truncated = self._env.is_truncated(inner, self._params)
         return self._made(inner, observation, reward, terminated, truncated)
 
-    def _made(self, inner, observation, reward, terminated, truncated) -> Seated:
+    def _made(self, inner, observation, reward, terminated, truncated) -> WrappedState:
         leaves = [(jnp.asarray(leaf), self._num_values) for leaf in jax.tree.leaves(observation)]
         legal = jnp.ones(self._num_actions, bool)
         return outside.made(inner, leaves, legal, reward, terminated, truncated)
+
+
+make_rules = GymnaxRules
+"""(name, *options) -> the game's rules (`outside`)."""

@@ -2,8 +2,8 @@
 
 - jumanji keeps its random key in the state. Each move gets a new key instead, so that a search with the ground-truth
   model cannot foresee chance.
-- Most jumanji environments report their time limit as an end by the rules. So `Rules` disables their limit, and applies
-  it itself as a truncation.
+- Most jumanji environments report their time limit as an end by the rules. So `JumanjiRules` disables their limit, and
+  applies it itself as a truncation.
 - Observations do not show step counters.
 """
 
@@ -16,7 +16,7 @@ from jax import Array
 from jumanji import registration, specs
 
 from muzero_jax.games import outside
-from muzero_jax.games.states import Seated
+from muzero_jax.games.states import WrappedState
 
 NAMES = registration.registered_environments()
 NEVER = 2**30
@@ -27,7 +27,7 @@ STATED = {"Game2048-v1": {"/board": 18}}
 """Numbers of values that jumanji does not state: 2048's board holds exponents, of which 17 is the largest possible."""
 
 
-class Rules:
+class JumanjiRules:
     """An environment as jumanji registers it."""
 
     num_players = 1
@@ -46,12 +46,12 @@ class Rules:
         self._num_values = {path: outside.num_values(spec.minimum, spec.maximum) for path, spec in bounded}
         self._num_values |= STATED.get(name, {})
 
-    def init(self, key: Array) -> Seated:
+    def init(self, key: Array) -> WrappedState:
         """A new episode."""
         inner, timestep = self._env.reset(key)
         return self._made(inner, timestep, False, False)
 
-    def step(self, state: Seated, action: Array, key: Array) -> Seated:
+    def step(self, state: WrappedState, action: Array, key: Array) -> WrappedState:
         """One step, whose randomness comes from `key` only."""
         inner: Any = state.state
         inner = dataclasses.replace(inner, key=jax.random.fold_in(key, 0)) if self._has_key else inner
@@ -63,12 +63,16 @@ class Rules:
             late |= inner.step_count >= self._limit
         return self._made(inner, timestep, is_last & ~is_late, late)
 
-    def _made(self, inner, timestep, terminated, truncated) -> Seated:
+    def _made(self, inner, timestep, terminated, truncated) -> WrappedState:
         observation = timestep.observation
         legal = getattr(observation, "action_mask", None)
         legal = jnp.ones(self._num_actions, bool) if legal is None else legal
         leaves = [(jnp.asarray(leaf), self._num_values.get(path)) for path, leaf in _leaves(observation)]
         return outside.made(inner, leaves, legal | ~legal.any(), timestep.reward, terminated, truncated)
+
+
+make_rules = JumanjiRules
+"""(name, *options) -> the game's rules (`outside`)."""
 
 
 def _leaves(value: Any, path: str = "") -> list[tuple[str, Any]]:

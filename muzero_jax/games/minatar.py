@@ -42,7 +42,7 @@ GAMES_OF_MINATAR = {
 """Title, actions, the sign that draws each of pgx's planes, and the goal."""
 
 
-class Rules:
+class MinAtarRules:
     """pgx's rules, with the last action in the observation, and with truncation separate from termination."""
 
     num_players = 1
@@ -91,7 +91,7 @@ def make_game(name: str, suffix: str = "") -> Game:
         PREFIX + name + suffix,
         title,
         goal=goal,
-        rules=lambda board_size: Rules(name, shows_last_action=suffix != HIDDEN),
+        rules=lambda board_size: MinAtarRules(name, shows_last_action=suffix != HIDDEN),
         layout=NO_CELLS,
         notation=named([WORDS[action] for action in actions], KEYS),
         view=View(partial(squares, signs=signs)),

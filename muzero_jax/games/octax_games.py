@@ -31,7 +31,7 @@ from octax import environments
 
 from muzero_jax.games import outside
 from muzero_jax.games.notation import named
-from muzero_jax.games.states import Seated
+from muzero_jax.games.states import WrappedState
 from muzero_jax.games.view import EMPTY, FADING, LIT, PIXELS, Squares, View
 from muzero_jax.types import EnvState
 
@@ -90,7 +90,7 @@ class Played(NamedTuple):
     action: Array  # [] int32
 
 
-class Rules:
+class OctaxRules:
     """A game of octax. All actions are legal."""
 
     num_players = 1
@@ -101,13 +101,13 @@ class Rules:
         self._is_sticky = STICKY in options
         self._moves = _moves(options)
 
-    def init(self, key: Array) -> Seated:
+    def init(self, key: Array) -> WrappedState:
         """A new episode."""
         emulator, frames, _ = self._env.reset(jax.random.key_data(key))
         wait = jnp.int32(self._env.num_actions - 1)
         return self._made(Played(_strict(emulator), wait), frames, 0.0, False, False)
 
-    def step(self, state: Seated, action: Array, key: Array) -> Seated:
+    def step(self, state: WrappedState, action: Array, key: Array) -> WrappedState:
         """One move, whose randomness comes from `key` only."""
         before: Any = state.state
         chance_key, repeat_key = jax.random.split(key)
@@ -131,10 +131,14 @@ class Rules:
         reward = (reward + 128) % 256 - 128 if self._wraps else reward
         return _strict(emulator), (frames, reward, terminated, truncated)
 
-    def _made(self, played: Played, frames: Array, reward, terminated, truncated) -> Seated:
+    def _made(self, played: Played, frames: Array, reward, terminated, truncated) -> WrappedState:
         legal = jnp.ones(self._env.num_actions, bool)
         seen = [(frames.transpose(2, 1, 0), None)]  # rows, columns, frames from the oldest to the newest
         return outside.made(played, seen, legal, reward, terminated, truncated)
+
+
+make_rules = OctaxRules
+"""(name, *options) -> the game's rules (`outside`)."""
 
 
 @cache

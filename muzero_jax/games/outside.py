@@ -19,15 +19,15 @@ from jax import Array
 from muzero_jax.games.game import Game
 from muzero_jax.games.layout import NO_CELLS
 from muzero_jax.games.state_shapes import check_alike
-from muzero_jax.games.states import Seated
+from muzero_jax.games.states import WrappedState
 from muzero_jax.own.faults import first_line
 
 SEPARATOR = ":"
 LIST = "list"
 LIBRARIES = {"gymnax": "gymnax six", "jumanji": "jumanji six", "octax": "octax opencv-python-headless"}
 """Libraries, each with the packages that pip installs. `LIBRARY_games.py` has the `NAMES` of its environments, their
-`Rules`, and optionally `facts`, a function from a name to further fields of its `Game`, and `OPTIONS`, words that may
-follow a name after colons, one of each kind: those that differ in a number only are of one kind."""
+`make_rules`, and optionally `facts`, a function from a name to further fields of its `Game`, and `OPTIONS`, words that
+may follow a name after colons, one of each kind: those that differ in a number only are of one kind."""
 MOST_VALUES = 32
 """Integers with at most this many values are shown one-hot, as bools, because they are mostly kinds, not amounts."""
 
@@ -62,7 +62,7 @@ def find(name: str) -> Game:
     if len({option.rstrip(digits) for option in options}) < len(options):
         raise ValueError(f"{name} has two options of one kind; keep one")
     try:
-        rules = module.Rules(given, *options)
+        rules = module.make_rules(given, *options)
         key, action = jax.eval_shape(lambda: (jax.random.key(0), jnp.int32(0)))
         state = jax.eval_shape(rules.init, key)
         check_alike(state, jax.eval_shape(rules.step, state, action, key))
@@ -75,10 +75,10 @@ def find(name: str) -> Game:
     return Game(name=name, rules=lambda board_size: rules, layout=NO_CELLS, **facts)
 
 
-def made(inner: Any, leaves: Leaves, legal: Array, reward: Any, terminated: Any, truncated: Any) -> Seated:
+def made(inner: Any, leaves: Leaves, legal: Array, reward: Any, terminated: Any, truncated: Any) -> WrappedState:
     """A state in pgx's form around a library's own, `inner`. An end of both kinds counts as terminated."""
     terminated, truncated = (jnp.asarray(end, bool) for end in (terminated, truncated))
-    return Seated(
+    return WrappedState(
         inner, jnp.int32(0), jnp.asarray(reward, jnp.float32).reshape(1), terminated, truncated, legal, seen(leaves)
     )
 

@@ -1,8 +1,8 @@
 """States in pgx's form: the six fields that matches, rollout MCTS and play read from any game's state.
 
 The fields are the player to move, legal actions, how the game ended (two fields), rewards, and the observation. Your
-own game may have states of any kind: `seated` adds these fields, and `final` makes a finished game stay as it is, which
-pgx's own rules already do.
+own game may have states of any kind: `wrapped` adds these fields, and `final` makes a finished game stay as it is,
+which pgx's own rules already do.
 """
 
 import dataclasses
@@ -32,7 +32,7 @@ def with_fields(state: Any, **fields: Any) -> EnvState:
     return state._replace(**fields) if is_named_tuple else dataclasses.replace(state, **fields)
 
 
-class Seated(NamedTuple):
+class WrappedState(NamedTuple):
     """A state of any kind with pgx's fields around it; the inner state's fields can be read by name as well."""
 
     state: EnvState
@@ -50,28 +50,28 @@ class Seated(NamedTuple):
 
 
 def in_form(environment: Environment) -> Environment:
-    """The environment itself if its states have pgx's form, else `seated` and `final`."""
+    """The environment itself if its states have pgx's form, else `wrapped` and `final`."""
     lacks = missing_fields(jax.eval_shape(environment.init, jax.random.key(0)))
-    return final(seated(environment)) if lacks else environment
+    return final(wrapped(environment)) if lacks else environment
 
 
-def seated(environment: Environment) -> Environment:
+def wrapped(environment: Environment) -> Environment:
     """The environment with states in pgx's form. The player to move follows from the sign of the discount."""
     num_players = environment.num_players
 
-    def seat(state: EnvState, player: Array, rewards: Array, terminated: Array, truncated: Array) -> Seated:
+    def seat(state: EnvState, player: Array, rewards: Array, terminated: Array, truncated: Array) -> WrappedState:
         legal = environment.legal(state)
         observation = environment.observe(state)
-        return Seated(state, player, rewards, terminated, truncated, legal, observation)
+        return WrappedState(state, player, rewards, terminated, truncated, legal, observation)
 
-    def follow(before: Seated, moved: Moved) -> Moved:
+    def follow(before: WrappedState, moved: Moved) -> Moved:
         current_player = before.current_player
         ended = moved.discount == 0
         player = jnp.where(moved.discount < 0, 1 - current_player, current_player)
         rewards = jnp.where(jnp.arange(num_players) == current_player, moved.reward, -moved.reward)
         return moved._replace(state=seat(moved.state, player, rewards, ended, moved.is_last & ~ended))
 
-    def init(key: Array) -> Seated:
+    def init(key: Array) -> WrappedState:
         goes_on = jnp.bool_(False)
         return seat(environment.init(key), jnp.int32(0), jnp.zeros(num_players), goes_on, goes_on)
 

@@ -23,9 +23,9 @@ from flax.training.dynamic_scale import DynamicScale
 from jaxtyping import Array
 from optax.contrib import MuonDimensionNumbers
 
-from muzero_jax.learning import joined
+from muzero_jax.learning import stacked_weights
 from muzero_jax.ops import micro_batches
-from muzero_jax.ops.devices import AXIS, mean_over
+from muzero_jax.ops.mesh import AXIS, mean_over
 from muzero_jax.types import Batch, LearnerState, Metrics, Model, Number, Params
 
 LossOf = Callable[[Params, Batch], tuple[Array, Metrics]]
@@ -80,7 +80,7 @@ def make_optimiser(
       muon: Jordan et al. 2024, for matrices and convolution kernels, in steps as long as AdamW's (Liu et al. 2025,
         section 2.2), so that one learning rate serves both; Adam with Nesterov momentum for the rest.
     """
-    decay = {"weight_decay": weight_decay, "mask": joined.decays}
+    decay = {"weight_decay": weight_decay, "mask": stacked_weights.decays}
     makers: dict[str, Callable[[], optax.GradientTransformation]] = {
         "adamw": lambda: optax.adamw(1.0, **decay),
         "adafactor": lambda: optax.adafactor(
@@ -88,7 +88,7 @@ def make_optimiser(
         ),
         "muon": lambda: optax.chain(
             optax.contrib.muon(1.0, muon_weight_dimension_numbers=_muon_axes, consistent_rms=ADAMS_STEP),
-            optax.add_decayed_weights(-weight_decay, joined.decays),
+            optax.add_decayed_weights(-weight_decay, stacked_weights.decays),
         ),
     }
     made = optax.chain(
@@ -98,7 +98,7 @@ def make_optimiser(
     )
     if name == "adafactor":  # its state depends on an array's two largest sides, which stacks would change
         return made
-    return joined.over(made)
+    return stacked_weights.over(made)
 
 
 def _is_matrix(params: Params) -> Any:
@@ -184,7 +184,7 @@ def update(
     rate = jnp.float32(learning_rate)
     descend = partial(optax.with_extra_args_support(optimiser).update, learning_rate=rate)
     params, optimiser_state, metrics = step(loss, learner.params, learner.optimiser_state, batch, descend=descend)
-    metrics |= {"train/parameter_norm": joined.norm(params), "train/learning_rate": rate}
+    metrics |= {"train/parameter_norm": stacked_weights.norm(params), "train/learning_rate": rate}
     num_updates = learner.num_updates + 1
     target = learner.target_params
     if target is not None and follow is not None:
@@ -197,9 +197,9 @@ def _step(
 ) -> tuple[Params, Any, Metrics]:
     gradient = partial(jax.grad(loss_of, has_aux=True), params)
     gradients, metrics = mean_over(AXIS, micro_batches.mean(gradient, batch, micro_batch))
-    metrics["train/gradient_norm"] = joined.norm(gradients)
+    metrics["train/gradient_norm"] = stacked_weights.norm(gradients)
     updates, state = descend(gradients, state, params)
-    return joined.apply(params, updates), state, metrics
+    return stacked_weights.apply(params, updates), state, metrics
 
 
 def _scaled_step(
@@ -211,9 +211,9 @@ def _scaled_step(
     loss_scale, is_finite, (_, metrics), gradients = gradient_fn(params, batch)
     metrics = mean_over(AXIS, metrics)
     may_fail = scale > MINIMUM_SCALE
-    metrics["train/gradient_norm"] = jnp.where(may_fail & ~is_finite, 0.0, joined.norm(gradients))
+    metrics["train/gradient_norm"] = jnp.where(may_fail & ~is_finite, 0.0, stacked_weights.norm(gradients))
     metrics["train/loss_scale"] = scale
     updates, optimiser_state = descend(gradients, state.optimiser_state, params)
-    stepped = joined.apply(params, updates), optimiser_state
+    stepped = stacked_weights.apply(params, updates), optimiser_state
     params, optimiser_state = jax.tree.map(partial(jnp.where, is_finite), stepped, (params, state.optimiser_state))
     return params, ScaledState(optimiser_state, loss_scale), metrics

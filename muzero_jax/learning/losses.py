@@ -1,11 +1,11 @@
 """The loss of MuZero: unroll the learned model along the actions played, then compare each head with its target.
 
 `unroll` (its own module) runs the model, each `Loss` reads the outputs independently of the others, and `total` adds
-them up with their weights. `loss` does all of it for any list of terms; `muzero_terms` are the usual ones. The root's
-losses have weight 1 and each unrolled step 1/K (MuZero's appendix G).
+them up with their weights. `loss` does all of it for any list of terms. The root's losses have weight 1 and each
+unrolled step 1/K (MuZero's appendix G).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Literal, NamedTuple
 
@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import optax
 from jaxtyping import Array, Float
 
-from muzero_jax.learning import chance
-from muzero_jax.learning import unroll as unrolling
-from muzero_jax.types import Batch, Metrics, Model, Params, Unrolled
+from muzero_jax.learning.unroll import unroll
+from muzero_jax.ops.legal_actions import PREDICTED
+from muzero_jax.types import Batch, Head, Metrics, Model, Params, Unrolled
 
 Loss = Callable[[Unrolled, Batch], Array]
 """(the model's outputs, the batch with their targets) -> the loss of each window [N]."""
@@ -33,29 +33,9 @@ class Term(NamedTuple):
     frames: Literal["root", "all"] = "root"  # the frames whose observations and legal moves it reads
 
 
-def muzero_terms(scalar_loss: ScalarLoss, weights: Mapping[str, float]) -> tuple[Term, ...]:
-    """The losses of MuZero (Schrittwieser et al. 2020, equation 1 and appendix G), and those that options add.
-
-    Args:
-      scalar_loss: `Model.scalar_loss`, for values and rewards.
-      weights: of each loss by its name (reward, value, policy, root_value, reconstruction, consistency, legality,
-        discount, chance, commitment, afterstate_value); one that is not named is left out.
-    """
-    scalar = {"scalar_loss": scalar_loss}
-    known = (
-        Term("reward", partial(reward_loss, **scalar), 0.0),
-        Term("value", partial(value_loss, **scalar), 0.0),
-        Term("policy", policy_loss, 0.0),
-        Term("root_value", partial(root_value_loss, **scalar), 0.0),
-        Term("reconstruction", reconstruction_loss, 0.0, "all"),
-        Term("consistency", consistency_loss, 0.0, "all"),
-        Term("legality", legality_loss, 0.0, "all"),
-        Term("discount", discount_loss, 0.0),
-        Term("chance", chance.chance_loss, 0.0),
-        Term("commitment", chance.commitment_loss, 0.0, "all"),
-        Term("afterstate_value", partial(chance.afterstate_value_loss, **scalar), 0.0),
-    )
-    return tuple(term._replace(weight=weights[term.name]) for term in known if term.name in weights)
+def head_term(head: Head) -> Term:
+    """The loss of a further head, with its weight."""
+    return Term(head.name, partial(head_loss, head=head), head.weight, head.frames)
 
 
 def loss(
@@ -65,16 +45,16 @@ def loss(
     model: Model,
     terms: Sequence[Term],
     checkpoint: bool = False,
-    abreast: bool = False,
+    batched: bool = False,
 ) -> tuple[Array, Metrics]:
     """The weighted sum of the terms, a mean over the batch, and a metric for each term.
 
     Args:
       params: the weights. batch: N windows. model: unrolled for K steps. terms: the losses and their weights.
-      checkpoint, abreast: as in `unroll`, but `abreast` only for models that round their embeddings.
+      checkpoint, batched: as in `unroll`, but `batched` only for models that round their embeddings.
     """
-    how = {"checkpoint": checkpoint, "abreast": abreast and model.rounds_embeddings}
-    outputs = unrolling.unroll(model, params, batch, **how)
+    how = {"checkpoint": checkpoint, "batched": batched and model.rounds_embeddings}
+    outputs = unroll(model, params, batch, **how)
     return total(outputs._replace(model=model), batch, terms)
 
 
@@ -114,7 +94,7 @@ def policy_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
 def legal_policy_logits(outputs: Unrolled, batch: Batch) -> Float[Array, "N K1 A"]:
     """The policy's logits in float32, the lowest finite number for illegal actions where search masks them."""
     logits = outputs.policy_logits.astype(jnp.float32)
-    legal = batch.legal_action_mask if "legal_logits" in outputs.extras else batch.legal_action_mask[:, :1]
+    legal = batch.legal_action_mask if PREDICTED in outputs.extras else batch.legal_action_mask[:, :1]
     known = legal.shape[1]
     masked = jnp.where(legal, logits[:, :known], jnp.finfo(jnp.float32).min)
     return jnp.concatenate([masked, logits[:, known:]], axis=1)
@@ -132,20 +112,13 @@ def reconstruction_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
     return over_depths(batch.targets.alive * jnp.mean(errors.reshape(*errors.shape[:2], -1), axis=-1))
 
 
-def legality_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
-    """The legality head's binary cross-entropy with the legal moves of every position, a mean over the actions."""
-    errors = binary_cross_entropy(outputs.extras["legal_logits"], batch.legal_action_mask.astype(jnp.float32))
-    return over_depths(batch.targets.alive * jnp.mean(errors, axis=-1))
-
-
-def discount_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
-    """Cross-entropy of the discount head with each discount's sign: the other's turn, the end, the mover's turn again.
-
-    Past a game's end the target is the end, just as the value's target is 0.
-    """
-    logits = outputs.extras["discount_logits"][:, 1:]
-    wanted = jax.nn.one_hot(jnp.sign(batch.targets.discount).astype(jnp.int32) + 1, 3)
-    return jnp.mean(batch.targets.mask[:, :-1] * cross_entropy(logits, wanted), axis=1)
+def head_loss(outputs: Unrolled, batch: Batch, *, head: Head) -> Float[Array, "N"]:
+    """A further head's loss: of a position as the value's, up to a game's end; of a move as the reward's."""
+    predicted = outputs.extras[head.output]
+    if head.at == "position":
+        return over_depths(batch.targets.alive * head.loss(predicted, head.target(batch)))
+    errors = head.loss(predicted[:, 1:], head.target(batch))
+    return jnp.mean(batch.targets.mask[:, :-1] * errors, axis=1)
 
 
 def consistency_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:

@@ -12,8 +12,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from muzero_jax.learning import replay as replays
-from muzero_jax.ops.devices import AXIS
+from muzero_jax.learning.replay import find_starts
+from muzero_jax.ops.mesh import AXIS
 from muzero_jax.types import Batch, Metrics, ReplayState, Sample, Targets, Transition, WriteBack
 
 FLOOR = 0.01
@@ -52,7 +52,7 @@ def sample(
     more = emphasis(replay.priority, alike, exponent=priority_exponent)
     cumulative = jnp.cumsum((alike * more).ravel())
     bits = jax.random.bits(key, (num_updates, batch_size // jax.lax.axis_size(AXIS)), jnp.uint32)
-    slot, game = replays.find_starts(cumulative, tickets(bits, cumulative[-1]), alike.shape[1], method=method)
+    slot, game = find_starts(cumulative, tickets(bits, cumulative[-1]), alike.shape[1], method=method)
     mean = cumulative[-1] / jnp.sum(alike)
     weight = (mean / more[slot, game]) ** importance_exponent
     return Sample(slot, game, weight / jax.lax.pmax(jnp.max(weight), AXIS))
@@ -90,7 +90,7 @@ def updated(
     *,
     make_targets: Callable[[Transition], Targets],
     stops: Callable[[Transition], Bool[Array, "N L"]],
-) -> tuple[WriteBack, Metrics]:
+) -> tuple[tuple[WriteBack, ...], Metrics]:
     """The new priorities of the sampled windows; as metrics, the mean error and the mean importance weight.
 
     If a return stops where its window starts, it is the search's own value and shows no error, so the window keeps its
@@ -105,4 +105,4 @@ def updated(
     error = jnp.abs(window.search_value[:, 0] - make_targets(window).value[:, 0])
     mean_error = jnp.sum(error * is_known) / jnp.maximum(jnp.sum(is_known), 1)
     found = WriteBack(sample.slot, sample.game, is_known, {"priority": error + FLOOR})
-    return found, {"train/priority": mean_error, "train/importance_weight": jnp.mean(sample.weight)}
+    return (found,), {"train/priority": mean_error, "train/importance_weight": jnp.mean(sample.weight)}

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Int
 
-from muzero_jax.ops.devices import AXIS
+from muzero_jax.ops.mesh import AXIS
 from muzero_jax.types import ReplayState, Sample, Transition, WriteBack
 
 
@@ -24,17 +24,14 @@ def init(
     num_envs: int,
     replay_length: int,
     is_prioritised: bool = False,
-    is_reanalyzed: bool = False,
 ) -> ReplayState:
     """An empty buffer for `num_envs` games of C = `replay_length` frames.
 
     Args:
       transition: one transition (or its abstract shapes), without leading axes.
       is_prioritised: whether the buffer keeps a priority for each frame.
-      is_reanalyzed: whether the buffer keeps how old the search of each frame is.
     """
-    age = jax.ShapeDtypeStruct((), jnp.int32) if is_reanalyzed else None
-    stored = jax.eval_shape(pack, transition._replace(search_age=age))
+    stored = jax.eval_shape(pack, transition)
     return ReplayState(
         transitions=jax.tree.map(lambda x: jnp.zeros((replay_length, num_envs, *x.shape), x.dtype), stored),
         insert_index=jnp.int32(0),
@@ -86,8 +83,7 @@ def add(replay: ReplayState, trajectory: Transition) -> ReplayState:
     def write(buffer: Array, new: Array) -> Array:
         return jax.lax.dynamic_update_slice_in_dim(buffer, new.astype(buffer.dtype), replay.insert_index, axis=0)
 
-    age = jax.tree.map(lambda _: jnp.zeros_like(trajectory.action), replay.transitions.search_age)  # None stays None
-    new = pack(trajectory)._replace(search_age=age), jax.tree.map(entering, replay.priority)
+    new = pack(trajectory), jax.tree.map(entering, replay.priority)  # None stays None
     transitions, priority = jax.tree.map(write, (replay.transitions, replay.priority), new)
     return ReplayState(
         transitions=transitions,
@@ -101,8 +97,7 @@ def add(replay: ReplayState, trajectory: Transition) -> ReplayState:
 def write_back(replay: ReplayState, found: Sequence[WriteBack]) -> ReplayState:
     """Writes what learning found out about stored frames; of several values for a frame the last one counts.
 
-    The last one is found first, because a scatter with repeated indices keeps any one of them. The call ends an
-    iteration, so it also makes every stored search an iteration older.
+    The last one is found first, because a scatter with repeated indices keeps any one of them.
     """
     shape = replay.transitions.action.shape
     for each in found:
@@ -111,8 +106,7 @@ def write_back(replay: ReplayState, found: Sequence[WriteBack]) -> ReplayState:
         last = jnp.full(shape, -1, jnp.int32).at[slot, game].max(jnp.where(is_known, order, -1))
         slot = jnp.where(last[slot, game] == order, slot, shape[0])  # a scatter that drops writes nothing past the end
         replay = _write(replay, each.values, slot, game)
-    age = jax.tree.map(lambda age: age + 1, replay.transitions.search_age)
-    return replay._replace(transitions=replay.transitions._replace(search_age=age))
+    return replay
 
 
 def _write(replay: ReplayState, values: dict[str, Array], slot: Array, game: Array) -> ReplayState:

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
-from muzero_jax.ops.devices import AXIS
+from muzero_jax.ops.mesh import AXIS
 from muzero_jax.types import Batch, Targets, Transition
 
 

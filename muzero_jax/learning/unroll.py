@@ -19,12 +19,12 @@ Step = Callable[[Array, Any], tuple[Array, Any]]
 """(embeddings [N, *e], moves [N, ...]) -> the next embeddings, and the model's outputs [N, ...]."""
 
 
-def unroll(model: Model, params: Params, batch: Batch, *, checkpoint: bool = False, abreast: bool = False) -> Unrolled:
+def unroll(model: Model, params: Params, batch: Batch, *, checkpoint: bool = False, batched: bool = False) -> Unrolled:
     """The model's outputs for each window's first position, and after each of the K actions; K may be 0.
 
     Args:
       batch: N windows; it reads the first observation, the actions, with chance the codes, with an encoder all frames.
-      checkpoint, abreast: compute the same outputs `in_turn` with less memory, or all `at_once`.
+      checkpoint, batched: compute the same outputs `in_turn` with less memory, or all `at_once`.
     """
 
     def step(embedding: Array, move: Any) -> tuple[Array, Any]:
@@ -42,7 +42,7 @@ def unroll(model: Model, params: Params, batch: Batch, *, checkpoint: bool = Fal
 
     codes, of_encoder = chance.encode(model, params, batch) if model.num_codes else (None, {})
     moves = batch.actions, codes
-    if abreast:
+    if batched:
         outputs, of_chance = at_once(step, starts(model, params, root.embedding, batch.actions), moves)
     else:
         outputs, of_chance = in_turn(step, root.embedding, moves, checkpoint=checkpoint)

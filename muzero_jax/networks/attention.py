@@ -7,7 +7,7 @@ no special warm-up. Distant cells meet in one block, whereas a tower needs one f
 import flax.linen as nn
 from jaxtyping import Array, Float
 
-from muzero_jax.networks.layers import Dense, Sizes
+from muzero_jax.networks.layers import Dense, NetworkSizes
 
 HEAD_WIDTH = 32
 _MLP_RATIO = 4
@@ -33,7 +33,7 @@ def attend(joint: Float[Array, "N T D3"], heads: int) -> Float[Array, "N T D"]:
 class Transformer(nn.Module):
     """A first layer, then blocks x + attention(LN(x)) and x + mlp(LN(x)): [N, H, W, C] -> [N, H, W, width]."""
 
-    sizes: Sizes
+    sizes: NetworkSizes
 
     @nn.compact
     def __call__(self, inputs, bias: Array | float = 0.0):

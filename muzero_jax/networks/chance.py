@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from muzero_jax.networks.layers import Dense, Embed, Residual, min_max_scale
-from muzero_jax.networks.network import MuZeroNetwork, join_heads, position_outputs
+from muzero_jax.networks.network import MuZeroNetwork, output_of, position_heads
 from muzero_jax.types import NetworkOutput
 
 
@@ -66,16 +66,15 @@ class ChanceNetwork(MuZeroNetwork):
 
     def _read_outs(self):
         s = self.sizes
-        return (*position_outputs(s), s.num_bins, s.abilities.num_codes)
+        return position_heads(s) | {"afterstate_value": s.num_bins, "chance_logits": s.abilities.num_codes}
 
     def _on_board(self, encoded: Array) -> Array:
         """An encoded code, the same for every cell of a board; unchanged without a board."""
         return encoded if self.board is None else encoded[:, None, None, :]
 
     def _predict(self, embedding, of_move, is_move=None):
-        *of_position, afterstate_value, chance = self.prediction_heads(self.prediction(embedding))
-        output = join_heads(embedding, tuple(of_position), of_move)
-        output = output._replace(extras=output.extras | {"chance_logits": chance})
-        if is_move is None:
-            return output
-        return output._replace(value_logits=jnp.where(is_move[:, None], afterstate_value, output.value_logits))
+        heads = self.prediction_heads(self.prediction(embedding))
+        of_afterstate = heads.pop("afterstate_value")
+        if is_move is not None:
+            heads["value_logits"] = jnp.where(is_move[:, None], of_afterstate, heads["value_logits"])
+        return output_of(embedding, heads | of_move)

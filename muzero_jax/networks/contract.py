@@ -1,16 +1,29 @@
 """Checks that a model keeps the contract of `types.Model` in shapes and dtypes; it is traced, never run."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from muzero_jax.networks.layers import MUZERO, Abilities
 from muzero_jax.own.faults import Fault, kind_of, require, traced
-from muzero_jax.types import Environment, Model, NetworkOutput
+from muzero_jax.types import Environment, Head, Model, NetworkOutput
 
 BATCH_SIZES = (3, 5)
 """Two, to find a model that works for only one batch size."""
+
+
+class Abilities(NamedTuple):
+    """Abilities of a network beyond judging a position."""
+
+    dynamics: bool = True  # imagine moves; AlphaZero's does not
+    heads: tuple[Head, ...] = ()  # read-outs beyond policy, value and reward
+    projection: bool = False  # project embeddings, for a loss that compares them
+    canonical: bool = False  # see canonical observations
+    num_codes: int = 0  # C, codes of chance to tell apart after every move; 0: no chance
+    encodes_chance: bool = False  # find the code of what chance did in the next observation
+
+
+MUZERO = Abilities()
 
 
 def check(model: Model, environment: Environment, abilities: Abilities = MUZERO) -> None:
@@ -49,15 +62,11 @@ def _require_all(model: Model, environment: Environment, abilities: Abilities, n
         child = traced("recurrent_inference", model.recurrent_inference, params, root.embedding, action)
         _require_output("recurrent_inference", child, num_actions, num_rows)
         require_alike(root, child)
-        wanted = {
-            "legal_logits": abilities.legality * num_actions,  # --model learned_legality
-            "discount_logits": abilities.discount * 3,  # -gamma, 0 and +gamma, where turns do not always alternate
-            "chance_logits": abilities.num_codes,
-        }
+        wanted = {head.output: head.size or num_actions for head in abilities.heads}
+        if abilities.num_codes:
+            wanted["chance_logits"] = abilities.num_codes
         for name, size in wanted.items():
-            if size:
-                head = f"recurrent_inference's extras[{name!r}]"
-                require(head, child.extras.get(name), f"float32[{num_rows}, {size}]")
+            require(f"recurrent_inference's extras[{name!r}]", child.extras.get(name), f"float32[{num_rows}, {size}]")
         seen = traced("reconstruct", model.reconstruct, params, root.embedding)
         require("reconstruct's result", seen, f"float32{list(observation.shape)}")
     if abilities.encodes_chance:

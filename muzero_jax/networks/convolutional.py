@@ -4,6 +4,7 @@ A convolution sees a few cells. The rest of the board reaches a cell through the
 (KataGo's global pooling: Wu 2019, arXiv 1902.10565, section 3.3), so the same weights play every size.
 """
 
+from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from muzero_jax.networks.layers import Board, Sizes, split
+from muzero_jax.networks.layers import BoardLayout, NetworkSizes, split
 
 
 class ActionKinds(NamedTuple):
@@ -25,7 +26,7 @@ class ActionKinds(NamedTuple):
     output: np.ndarray  # [A] int32, where an action stands among all outputs: cells * num_cell of them, then the free
 
 
-def kinds_of(board: Board) -> ActionKinds:
+def kinds_of(board: BoardLayout) -> ActionKinds:
     """The kinds of a board's actions: those on one cell in their order, then those on none."""
     location = np.asarray(board.action_location)
     num_cells = board.shape[0] * board.shape[1]
@@ -72,7 +73,7 @@ maximum.defvjp(_maximum_forward, _maximum_backward)
 class PooledBias(nn.Module):
     """Adds a linear function of `pooled` to every cell, so that each cell sees the whole board."""
 
-    sizes: Sizes
+    sizes: NetworkSizes
 
     @nn.compact
     def __call__(self, x):
@@ -80,15 +81,15 @@ class PooledBias(nn.Module):
 
 
 class CellHeads(nn.Module):
-    """Linear read-outs of a board, initially zero: `num_maps` numbers for every action, and vectors of the whole board.
+    """Linear read-outs of a board, initially zero: maps of a number for every action, and vectors of the whole board.
 
-    [N, H, W, C] -> num_maps arrays [N, A], read at each action's cell, and an array [N, size] for each of `vectors`.
+    [N, H, W, C] -> by name, maps [N, A], each read at the action's cell, and vectors [N, size].
     """
 
-    sizes: Sizes
+    sizes: NetworkSizes
     kinds: ActionKinds
-    num_maps: int
-    vectors: tuple[int, ...]
+    maps: tuple[str, ...]
+    vectors: Mapping[str, int]
 
     @nn.compact
     def __call__(self, x):
@@ -97,14 +98,14 @@ class CellHeads(nn.Module):
         zeros = partial(nn.Dense, dtype=s.dtype, kernel_init=nn.initializers.zeros)
         x = s.activation(nn.LayerNorm(dtype=s.dtype)(x))
         whole = s.activation(nn.Dense(s.width, dtype=s.dtype)(pooled(x)))
-        whole = zeros(self.num_maps * kinds.num_free + sum(self.vectors))(whole).astype(jnp.float32)
-        free, *vectors = split(whole, (self.num_maps * kinds.num_free, *self.vectors))
-        if not self.num_maps:
-            return tuple(vectors)
-        cells = zeros(self.num_maps * kinds.num_cell)(x).astype(jnp.float32)
-        maps = jnp.split(cells, self.num_maps, axis=-1)
-        frees = jnp.split(free, self.num_maps, axis=-1)
-        return (*(self._by_action(*both) for both in zip(maps, frees, strict=True)), *vectors)
+        free = {name: kinds.num_free for name in self.maps}
+        whole = zeros(sum(free.values()) + sum(self.vectors.values()))(whole).astype(jnp.float32)
+        found = split(whole, free | dict(self.vectors))
+        if self.maps:
+            cells = zeros(len(self.maps) * kinds.num_cell)(x).astype(jnp.float32)
+            for name, cell in zip(self.maps, jnp.split(cells, len(self.maps), axis=-1), strict=True):
+                found[name] = self._by_action(cell, found[name])
+        return found
 
     def _by_action(self, cells, free):
         outputs = jnp.concatenate([cells.reshape(cells.shape[0], -1), free], axis=-1)

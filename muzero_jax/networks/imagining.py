@@ -13,17 +13,17 @@ from muzero_jax.networks.canonical import ColourSwap
 from muzero_jax.networks.convolutional import CellHeads, PooledBias, kinds_of
 from muzero_jax.networks.layers import (
     ActionPlanes,
-    Board,
     BoardConvolution,
+    BoardLayout,
     Dense,
     Embed,
     Heads,
+    NetworkSizes,
     Projector,
     Residual,
-    Sizes,
     Stem,
 )
-from muzero_jax.networks.network import Network, join_heads, move_outputs, position_outputs
+from muzero_jax.networks.network import Network, heads_by_action, move_heads, output_of, position_heads
 
 STEM_CHANNELS = 32
 DYNAMICS_CHANNELS = 32
@@ -46,13 +46,13 @@ class ImaginingNetwork(Network):
 
     def initial_inference(self, observation):
         embedding = _CERTAIN * (2 * jnp.asarray(observation, self.sizes.dtype) - 1)
-        of_position, of_arrival = self._judge(_bits(embedding))
-        return join_heads(embedding, of_position, jax.tree.map(jnp.zeros_like, of_arrival))
+        heads = self._judge(_bits(embedding))
+        return output_of(embedding, heads | {name: jnp.zeros_like(heads[name]) for name in move_heads(self.sizes)})
 
     def recurrent_inference(self, embedding, action):
         embedding, of_move = self._imagine(_bits(embedding), action)
-        of_position, of_arrival = self._judge(_bits(embedding))
-        return join_heads(embedding, of_position, jax.tree.map(jnp.add, of_move, of_arrival))
+        heads = self._judge(_bits(embedding))
+        return output_of(embedding, heads | {name: part + heads[name] for name, part in of_move.items()})
 
     def reconstruct(self, embedding):
         """The embedding itself."""
@@ -60,11 +60,11 @@ class ImaginingNetwork(Network):
 
     @abstractmethod
     def imagine(self, bits, encoded_action) -> Any:
-        """Logits of the observation after the move, and the dynamics' part of the move's heads (`move_outputs`)."""
+        """Logits of the observation after the move, and the dynamics' part of the move's heads."""
 
     @abstractmethod
     def judge(self, bits) -> Any:
-        """The position's heads, and what the position adds to the heads of the move that led there."""
+        """The position's heads, with what it adds to the heads of the move that led there."""
 
     def _imagine(self, bits, action):
         if self.colour_swap is None:
@@ -79,9 +79,9 @@ class ImaginingNetwork(Network):
         if self.colour_swap is None:
             return self.judge(bits)
         needed = self.colour_swap.is_needed(bits)
-        (policy, value, *legal), of_arrival = self.judge(self.colour_swap.bits(bits, needed))
-        policy, *legal = (self.colour_swap.by_action(logits, needed) for logits in (policy, *legal))
-        return (policy, value, *legal), of_arrival
+        heads = self.judge(self.colour_swap.bits(bits, needed))
+        by_action = heads_by_action(self.sizes)
+        return heads | {name: self.colour_swap.by_action(heads[name], needed) for name in by_action}
 
 
 class ObservationNetwork(ImaginingNetwork):
@@ -97,8 +97,8 @@ class ObservationNetwork(ImaginingNetwork):
         self.stem = Stem(STEM_CHANNELS, s.activation, dtype=s.dtype)
         self.action_encoder = Embed(s.num_actions, s.width, dtype=s.dtype)
         self.decoder = nn.Dense(math.prod(s.observation_shape), dtype=s.dtype)
-        self.reward_head = Heads(s, move_outputs(s), None)
-        self.prediction_heads = Heads(s, position_outputs(s) + move_outputs(s), None)
+        self.reward_head = Heads(s, move_heads(s), None)
+        self.prediction_heads = Heads(s, position_heads(s) | move_heads(s), None)
         self.projector = Projector(s)
 
     def imagine(self, bits, encoded_action):
@@ -108,9 +108,7 @@ class ObservationNetwork(ImaginingNetwork):
 
     def judge(self, bits):
         num_columns = math.prod(bits.shape[1:3]) * (bits.shape[3] + STEM_CHANNELS)
-        heads = self.prediction_heads(self.prediction(self.stem(bits), num_columns))
-        num_position = len(position_outputs(self.sizes))
-        return heads[:num_position], heads[num_position:]
+        return self.prediction_heads(self.prediction(self.stem(bits), num_columns))
 
 
 class ConvolutionalNetwork(ImaginingNetwork):
@@ -120,7 +118,7 @@ class ConvolutionalNetwork(ImaginingNetwork):
     image in the long diagonal, because Hex's swap moves the stone there and no convolution can compute that.
     """
 
-    board: Board
+    board: BoardLayout
 
     def setup(self):
         s = self.sizes
@@ -130,8 +128,10 @@ class ConvolutionalNetwork(ImaginingNetwork):
         self.prediction = pooled_trunk(s._replace(num_blocks=2 * s.num_blocks))  # h and f in one
         self.action_encoder = ActionPlanes(narrow, self.board, kinds.kind)
         self.decoder = BoardConvolution(s.observation_shape[-1], size=1, dtype=s.dtype)
-        self.reward_head = CellHeads(narrow, kinds, 0, move_outputs(s))
-        self.prediction_heads = CellHeads(s, kinds, 1 + s.abilities.legality, (s.num_bins, *move_outputs(s)))
+        maps = tuple(heads_by_action(s))
+        vectors = {name: size for name, size in (position_heads(s) | move_heads(s)).items() if name not in maps}
+        self.reward_head = CellHeads(narrow, kinds, (), move_heads(s))
+        self.prediction_heads = CellHeads(s, kinds, maps, vectors)
         self.projector = Projector(s)
 
     def imagine(self, bits, encoded_action):
@@ -141,14 +141,10 @@ class ConvolutionalNetwork(ImaginingNetwork):
         return self.decoder(self.sizes.activation(trunk)), self.reward_head(trunk)
 
     def judge(self, bits):
-        heads = self.prediction_heads(self.prediction(bits))
-        num_maps = 1 + self.sizes.abilities.legality
-        policy, *legal = heads[:num_maps]
-        value, *of_arrival = heads[num_maps:]
-        return (policy, value, *legal), tuple(of_arrival)
+        return self.prediction_heads(self.prediction(bits))
 
 
-def pooled_trunk(sizes: Sizes) -> Residual:
+def pooled_trunk(sizes: NetworkSizes) -> Residual:
     """A trunk of convolutions in which every cell also sees the whole board (`PooledBias`)."""
     return Residual(sizes, BoardConvolution, partial(PooledBias, sizes))
 

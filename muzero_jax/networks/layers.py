@@ -2,21 +2,24 @@
 
 Normalisation is LayerNorm, because BatchNorm's statistics would differ between the root's embedding and the K-th
 unrolled one; only `Projector`, which search never calls, looks at the batch. Parameters are always float32; the
-arithmetic is in `Sizes.dtype`. Head kernels start at zero, so the first searches see a uniform prior and value 0.
+arithmetic is in `NetworkSizes.dtype`. Head kernels start at zero, so the first searches see a uniform prior and value
+0.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 from jax.typing import DTypeLike
 from jaxtyping import Array, Float, Int
 
+from muzero_jax.networks.contract import MUZERO, Abilities
 from muzero_jax.ops import bfloat16_products
 from muzero_jax.ops.convolution import as_matrix, beside_convolved, convolve
 from muzero_jax.ops.devices import target_device
@@ -123,22 +126,7 @@ class Embed(nn.Module):
         return look_up(self.embedding, jnp.asarray(index), self.dtype)
 
 
-class Abilities(NamedTuple):
-    """Abilities of a network beyond judging a position."""
-
-    dynamics: bool = True  # imagine moves; AlphaZero's does not
-    legality: bool = False  # predict the legal moves of every position
-    discount: bool = False  # predict the signed discount of every move
-    projection: bool = False  # project embeddings, for a loss that compares them
-    canonical: bool = False  # see canonical observations
-    num_codes: int = 0  # C, codes of chance to tell apart after every move; 0: no chance
-    encodes_chance: bool = False  # find the code of what chance did in the next observation
-
-
-MUZERO = Abilities()
-
-
-class Sizes(NamedTuple):
+class NetworkSizes(NamedTuple):
     """Sizes, activation, arithmetic and abilities that all kinds of network share."""
 
     num_actions: int
@@ -152,7 +140,7 @@ class Sizes(NamedTuple):
     abilities: Abilities = MUZERO
 
 
-class Board(NamedTuple):
+class BoardLayout(NamedTuple):
     """The board for a network: [H, W], and the cell (row * W + column, or -1) that each action touches."""
 
     shape: tuple[int, int]
@@ -165,7 +153,7 @@ class Residual(nn.Module):
     `between` makes the m of a block; without it m(y) = y.
     """
 
-    sizes: Sizes
+    sizes: NetworkSizes
     layer: Callable[..., nn.Module]
     between: Callable[[], nn.Module] | None = None
 
@@ -197,8 +185,8 @@ class Heads(nn.Module):
     is a sum over cells, which knows nothing of how the contents of distant cells stand to each other.
     """
 
-    sizes: Sizes
-    outputs: tuple[int, ...]
+    sizes: NetworkSizes
+    outputs: Mapping[str, int]  # how many numbers each head has, by its name
     planes: int | None
     hidden: int = 0
 
@@ -211,13 +199,14 @@ class Heads(nn.Module):
             x = self.sizes.activation(x.reshape(x.shape[0], -1))
         if self.hidden:
             x = self.sizes.activation(nn.LayerNorm(dtype=dtype)(nn.Dense(self.hidden, dtype=dtype)(x)))
-        x = nn.Dense(sum(self.outputs), dtype=dtype, kernel_init=nn.initializers.zeros)(x)
-        return tuple(part.astype(jnp.float32) for part in split(x, self.outputs))
+        x = nn.Dense(sum(self.outputs.values()), dtype=dtype, kernel_init=nn.initializers.zeros)(x)
+        return {name: part.astype(jnp.float32) for name, part in split(x, self.outputs).items()}
 
 
-def split(x: Float[Array, "N D"], sizes: tuple[int, ...]) -> list[Array]:
-    """The columns in parts of these sizes, which add up to D."""
-    return jnp.split(x, [sum(sizes[: i + 1]) for i in range(len(sizes) - 1)], axis=-1)
+def split(x: Float[Array, "N D"], sizes: Mapping[str, int]) -> dict[str, Array]:
+    """The columns in parts of these sizes, which add up to D, by the parts' names."""
+    ends = np.cumsum(list(sizes.values()))[:-1]
+    return dict(zip(sizes, jnp.split(x, ends, axis=-1), strict=True))
 
 
 class Projector(nn.Module):
@@ -227,7 +216,7 @@ class Projector(nn.Module):
     screens soon were one constant, which is consistent too (docs/results/2026-11-26-arcade.md).
     """
 
-    sizes: Sizes
+    sizes: NetworkSizes
 
     def setup(self):
         layer = partial(nn.Dense, dtype=self.sizes.dtype)
@@ -259,8 +248,8 @@ class ActionPlanes(nn.Module):
     `kinds`, the kind of each action from 0 on, every action is a kind of its own.
     """
 
-    sizes: Sizes
-    board: Board
+    sizes: NetworkSizes
+    board: BoardLayout
     kinds: tuple[int, ...] | None = None
 
     @nn.compact

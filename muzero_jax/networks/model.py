@@ -10,9 +10,9 @@ from jaxtyping import Array
 from muzero_jax.networks import value_transform
 from muzero_jax.networks.canonical import colour_swap_of
 from muzero_jax.networks.chance import ChanceNetwork
-from muzero_jax.networks.contract import observation_of
+from muzero_jax.networks.contract import MUZERO, Abilities, observation_of
 from muzero_jax.networks.imagining import ConvolutionalNetwork, ImaginingNetwork, ObservationNetwork
-from muzero_jax.networks.layers import ACTIVATIONS, MUZERO, Abilities, Board, Sizes
+from muzero_jax.networks.layers import ACTIVATIONS, BoardLayout, NetworkSizes
 from muzero_jax.networks.network import MuZeroNetwork, Network
 from muzero_jax.networks.pixels import PixelNetwork
 from muzero_jax.networks.value_transform import Support
@@ -46,7 +46,7 @@ def make_model(
     shape = environment.observation_shape
     act = ACTIVATIONS[activation]
     dtypes = bfloat16_products.dtypes(compute_dtype)
-    sizes = Sizes(environment.num_actions, support.num_bins, shape, width, num_blocks, act, *dtypes, abilities)
+    sizes = NetworkSizes(environment.num_actions, support.num_bins, shape, width, num_blocks, act, *dtypes, abilities)
     network = _make_network(environment, kind, sizes)
 
     def init(key: Array):
@@ -71,10 +71,11 @@ def make_model(
         encode_chance=partial(apply, "encode_chance") if abilities.encodes_chance else None,
         follow_code=partial(apply, "follow_code") if abilities.num_codes else None,
         rounds_embeddings=isinstance(network, ImaginingNetwork),
+        heads=abilities.heads,
     )
 
 
-def _make_network(environment: Environment, kind: str, sizes: Sizes) -> Network:
+def _make_network(environment: Environment, kind: str, sizes: NetworkSizes) -> Network:
     """The network of a kind; raises ValueError as `make_model` does."""
     shape = sizes.observation_shape
     abilities = sizes.abilities
@@ -103,10 +104,10 @@ def _make_network(environment: Environment, kind: str, sizes: Sizes) -> Network:
     return ObservationNetwork(sizes, swap) if board is None else ConvolutionalNetwork(sizes, swap, board)
 
 
-def _board_of(environment: Environment, kind: str) -> Board:
+def _board_of(environment: Environment, kind: str) -> BoardLayout:
     if environment.board is None:
         raise ValueError(f"--network.kind {kind} needs a board, which {environment.name} does not have; choose mlp")
-    return Board(environment.board.shape, tuple(int(cell) for cell in environment.board.action_location))
+    return BoardLayout(environment.board.shape, tuple(int(cell) for cell in environment.board.action_location))
 
 
 def shows_planes_of_bits(environment: Environment) -> bool:

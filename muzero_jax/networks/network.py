@@ -14,14 +14,14 @@ from jaxtyping import Array
 from muzero_jax.networks.attention import Transformer
 from muzero_jax.networks.layers import (
     ActionPlanes,
-    Board,
     BoardConvolution,
+    BoardLayout,
     Dense,
     Embed,
     Heads,
+    NetworkSizes,
     Projector,
     Residual,
-    Sizes,
     min_max_scale,
 )
 from muzero_jax.types import NetworkOutput
@@ -30,7 +30,7 @@ from muzero_jax.types import NetworkOutput
 class Network(nn.Module):
     """The base of all kinds: projections of embeddings, and the parameters that `init` makes."""
 
-    sizes: Sizes
+    sizes: NetworkSizes
 
     def project(self, embedding):
         return self.projector.project(embedding)
@@ -53,7 +53,7 @@ class MuZeroNetwork(Network):
     else an MLP ([N, width]).
     """
 
-    board: Board | None = None
+    board: BoardLayout | None = None
     attends: bool = False
 
     def setup(self):
@@ -67,14 +67,14 @@ class MuZeroNetwork(Network):
             self.action_encoder = Embed(s.num_actions, s.width, dtype=s.dtype)
         else:
             self.action_encoder = ActionPlanes(s, self.board)
-        self.reward_head = Heads(s, move_outputs(s), None if self.board is None else 4)
+        self.reward_head = Heads(s, move_heads(s), None if self.board is None else 4)
         self.decoder = self._decoder()
         self.prediction_heads = Heads(s, self._read_outs(), None if self.board is None else 8)
         self.projector = Projector(s)
 
     def initial_inference(self, observation):
         embedding = min_max_scale(self.representation(self._seen(observation)))
-        of_move = tuple(jnp.zeros((observation.shape[0], size)) for size in move_outputs(self.sizes))
+        of_move = {name: jnp.zeros((observation.shape[0], size)) for name, size in move_heads(self.sizes).items()}
         return self._predict(embedding, of_move)
 
     def recurrent_inference(self, embedding, action):
@@ -89,7 +89,7 @@ class MuZeroNetwork(Network):
         return observation.reshape(observation.shape[0], -1) if self.board is None else observation
 
     def _read_outs(self):
-        return position_outputs(self.sizes)
+        return position_heads(self.sizes)
 
     def _decoder(self):
         shape = self.sizes.observation_shape
@@ -99,22 +99,28 @@ class MuZeroNetwork(Network):
         return BoardConvolution(shape[-1], size=1, dtype=dtype)
 
     def _predict(self, embedding, of_move):
-        return join_heads(embedding, self.prediction_heads(self.prediction(embedding)), of_move)
+        return output_of(embedding, self.prediction_heads(self.prediction(embedding)) | of_move)
 
 
-def position_outputs(sizes: Sizes) -> tuple[int, ...]:
-    """How many numbers a position's heads give: of policy, value and, if predicted, legal moves."""
-    return (sizes.num_actions, sizes.num_bins) + (sizes.num_actions,) * sizes.abilities.legality
+def position_heads(sizes: NetworkSizes) -> dict[str, int]:
+    """What is read out of a position, by its field or its name in `extras`, and how many numbers each is."""
+    further = {head.output: head.size or sizes.num_actions for head in sizes.abilities.heads if head.at == "position"}
+    return {"policy_logits": sizes.num_actions, "value_logits": sizes.num_bins} | further
 
 
-def move_outputs(sizes: Sizes) -> tuple[int, ...]:
-    """How many numbers a move's heads give: of the reward and, if predicted, the discount's sign."""
-    return (sizes.num_bins,) + (3,) * sizes.abilities.discount
+def move_heads(sizes: NetworkSizes) -> dict[str, int]:
+    """What is read out of a move, likewise."""
+    further = {head.output: head.size or sizes.num_actions for head in sizes.abilities.heads if head.at == "move"}
+    return {"reward_logits": sizes.num_bins} | further
 
 
-def join_heads(embedding: Array, of_position: tuple[Array, ...], of_move: tuple[Array, ...]) -> NetworkOutput:
-    """The outputs of the heads of `position_outputs` and `move_outputs`, as one record."""
-    policy_logits, value_logits, *legal = of_position
-    reward_logits, *discount = of_move
-    extras = {name: head for name, heads in (("legal_logits", legal), ("discount_logits", discount)) for head in heads}
-    return NetworkOutput(embedding, reward_logits, value_logits, policy_logits, extras)
+def heads_by_action(sizes: NetworkSizes) -> list[str]:
+    """Those of a position's heads that are a number for each action."""
+    return ["policy_logits", *(head.output for head in sizes.abilities.heads if head.size is None)]
+
+
+def output_of(embedding: Array, heads: dict[str, Array]) -> NetworkOutput:
+    """A position's and a move's heads as one record."""
+    fields = {name: x for name, x in heads.items() if name in NetworkOutput._fields}
+    extras = {name: x for name, x in heads.items() if name not in fields}
+    return NetworkOutput(embedding=embedding, extras=extras, **fields)

@@ -11,8 +11,8 @@ import flax.linen as nn
 import jax.numpy as jnp
 from jaxtyping import Array
 
-from muzero_jax.networks.layers import BoardConvolution, Dense, Embed, Heads, Projector, Residual, Sizes
-from muzero_jax.networks.network import MuZeroNetwork, move_outputs, position_outputs
+from muzero_jax.networks.layers import BoardConvolution, Dense, Embed, Heads, NetworkSizes, Projector, Residual
+from muzero_jax.networks.network import MuZeroNetwork, move_heads, position_heads
 
 MOST_CELLS = 64
 """The most cells of an embedding. A screen of 32 x 64 has 4 x 8, MinAtar's of 10 x 10 has 5 x 5."""
@@ -43,7 +43,7 @@ class Shrinking(nn.Module):
     (docs/results/2026-11-26-arcade.md).
     """
 
-    sizes: Sizes
+    sizes: NetworkSizes
 
     @nn.compact
     def __call__(self, picture):
@@ -63,21 +63,21 @@ class Shrinking(nn.Module):
 class ActionBias(nn.Module):
     """An action on a screen, which belongs to no cell: a number for each channel, the same in every cell."""
 
-    sizes: Sizes
+    sizes: NetworkSizes
 
     @nn.compact
     def __call__(self, action):
         return Embed(self.sizes.num_actions, self.sizes.width, dtype=self.sizes.dtype)(action)[:, None, None, :]
 
 
-class Picture(nn.Module):
+class PixelDecoder(nn.Module):
     """Each cell's block of the picture, read out linearly: the inverse of `blocks`, in one step.
 
     Each row of a block has its own layer, so that the pixels come out in the picture's order. To transpose them
     afterwards took more than half of an update on a CPU.
     """
 
-    sizes: Sizes
+    sizes: NetworkSizes
 
     @nn.compact
     def __call__(self, cells):
@@ -101,9 +101,9 @@ class PixelNetwork(MuZeroNetwork):
         self.dynamics = Residual(s, BoardConvolution)
         self.prediction = Residual(s._replace(num_blocks=0), BoardConvolution)
         self.action_encoder = ActionBias(s)
-        self.reward_head = Heads(s, move_outputs(s), 4)
-        self.prediction_heads = Heads(s, position_outputs(s), 8, hidden=128)
-        self.decoder = Picture(s)
+        self.reward_head = Heads(s, move_heads(s), 4)
+        self.prediction_heads = Heads(s, position_heads(s), 8, hidden=128)
+        self.decoder = PixelDecoder(s)
         self.projector = Projector(s)
 
     def _seen(self, observation):

@@ -1,9 +1,12 @@
-"""A fast random legal action, for random games, openings and exploration in self-play."""
+"""Legal actions: a fast random one, for random games, openings and exploration; and those that a model predicts."""
 
 import jax
 import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Bool, Int, Key
+
+PREDICTED = "legal_logits"
+"""In `NetworkOutput.extras`: for each action a number, above 0 if the model predicts that it is legal."""
 
 
 def uniform_legal_action(key: Key[Array, ""], legal_action_mask: Bool[Array, "B A"]) -> Int[Array, " B"]:
@@ -33,3 +36,11 @@ def uniform_legal_action(key: Key[Array, ""], legal_action_mask: Bool[Array, "B 
         rank = jnp.where(is_high, rank - in_low_half, rank)
         action = action + jnp.where(is_high, width, 0)
     return action
+
+
+def predicted_legal(extras: dict[str, Array]) -> Bool[Array, "*n A"] | None:
+    """The moves that a model predicts to be legal, or all moves if it predicts none; None if it does not predict."""
+    if PREDICTED not in extras:
+        return None
+    legal = extras[PREDICTED] > 0
+    return legal | ~legal.any(-1, keepdims=True)

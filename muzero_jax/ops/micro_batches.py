@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from muzero_jax.ops.conditional import traced_once, zeros_of
 from muzero_jax.ops.devices import target_device
 from muzero_jax.types import Model, Params
 
@@ -88,9 +89,9 @@ def mean(gradient: Callable[[Any], Any], batch: Any, part_size: int) -> Any:
     def add(total, part):
         return jax.tree.map(jnp.add, total, gradient(part)), None
 
-    gradient = jax.jit(gradient, inline=True)  # so that `eval_shape` and `scan` share one trace
-    shapes = jax.eval_shape(gradient, jax.tree.map(lambda rows: rows[0], parts))
-    total, _ = jax.lax.scan(add, jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes), parts)
+    gradient = traced_once(gradient)
+    nothing = zeros_of(gradient, jax.tree.map(lambda rows: rows[0], parts))
+    total, _ = jax.lax.scan(add, nothing, parts)
     return jax.tree.map(lambda x: x / num_parts, total)
 
 

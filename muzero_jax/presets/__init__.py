@@ -6,7 +6,8 @@ Times are on two AMD EPYC cores without an accelerator, unless stated otherwise.
 from collections.abc import Callable
 from dataclasses import replace
 
-from muzero_jax.ops import devices
+from muzero_jax.config.config import Config
+from muzero_jax.ops.devices import device_kind, has_little_memory
 from muzero_jax.own import python_file
 from muzero_jax.presets.boards import (
     animal_shogi,
@@ -20,7 +21,6 @@ from muzero_jax.presets.boards import (
 )
 from muzero_jax.presets.chance import arcade, backgammon, game_2048, minatar, outside
 from muzero_jax.presets.hex import SIZES, for_every_board, hex_any
-from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment
 
 __all__ = ["GAMES", "TIMES", "for_every_board", "hex_any", "preset", "small_board", "suited", "tic_tac_toe", "tower"]
@@ -59,9 +59,9 @@ def preset(env: str, board_size: int | None = None, kind: str | None = None) -> 
     """
     from muzero_jax.games.own_game import load_environment
 
-    kind = kind or devices.kind()
+    kind = kind or device_kind()
     if env == "hex" and board_size is None:
-        board_size = SIZES[kind if kind != "TPU" or devices.has_little_memory() else "large GPU"]
+        board_size = SIZES[kind if kind != "TPU" or has_little_memory() else "large GPU"]
         print(f"board size: {board_size}x{board_size}, for a {kind} and one session; --board-size chooses another")
     environment = load_environment(env, board_size=board_size)
     config, why = suited(_of_game(env, board_size, environment), kind)

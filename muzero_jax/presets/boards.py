@@ -3,8 +3,8 @@
 import math
 from dataclasses import replace
 
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.config_groups import (
+from muzero_jax.config.config import Config
+from muzero_jax.config.groups import (
     EvaluationConfig,
     NetworkConfig,
     OptimiserConfig,

@@ -1,7 +1,7 @@
 """The settings of games with chance, and of all single-player games."""
 
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.config_groups import (
+from muzero_jax.config.config import Config
+from muzero_jax.config.groups import (
     EvaluationConfig,
     NetworkConfig,
     OptimiserConfig,

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
+from muzero_jax.config.config import Config
+from muzero_jax.config.groups import EvaluationConfig, NetworkConfig
 from muzero_jax.presets.boards import small_board
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.config_groups import EvaluationConfig, NetworkConfig
 
 SIZES = {"CPU": 5, "small GPU": 9, "large GPU": 11, "TPU": 9}
 """The largest board that each kind of device learns in one session."""

@@ -6,9 +6,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
+from muzero_jax.config.config import Config
 from muzero_jax.run.flops import Flops
 from muzero_jax.run.metrics import FLOPS, RANDOM_RETURN, RETURN, RETURNS, Record
-from muzero_jax.storage.config import Config
 
 
 class Clock:
@@ -50,8 +50,6 @@ COUNTED = {
 }
 """The counts of an iteration, and the metrics that are their sums."""
 SIMULATIONS = "total/simulations"
-SHARE = "time/self_play_share"
-COMPARED_CHUNKS = 3
 
 
 class Totals:
@@ -59,16 +57,13 @@ class Totals:
 
     def __init__(self, config: Config, record: Record, flops: Flops):
         self.plays = config.offline is None
-        self._has_boards = bool(config.board_sizes)
         self._flops = flops  # of an iteration
         self._counted = COUNTED if self.plays else {"train/updates": COUNTED["train/updates"]}
         totals = [*self._counted.values(), FLOPS]
-        kept = {name: record[name] for name in (*totals, SIMULATIONS, SHARE, RANDOM_RETURN) if name in record}
+        kept = {name: record[name] for name in (*totals, SIMULATIONS, RANDOM_RETURN) if name in record}
         self.record: Record = dict.fromkeys(totals, 0.0) | kept
         """The part of every record from which a resumed run continues."""
         self.mean_return: float | None = record.get(RETURN)  # the newest; None in a two-player game
-        self._filling: list[float] = []  # seconds an iteration
-        self._learning: list[float] = []
 
     def add(self, metrics: dict[str, np.ndarray], seconds: float) -> Record:
         """A chunk's metrics (leading axis: iterations) as a record: totals so far, current rates, mean losses."""
@@ -77,7 +72,6 @@ class Totals:
         rates = self._play_rates(metrics, seconds) if self.plays else {}
         learned = metrics["train/updates"] > 0
         self.record[FLOPS] += float(len(learned) * self._flops.always + learned.sum() * self._flops.at_times)
-        self._estimate_share(learned, seconds / len(learned))
         losses = {
             name: float(values[learned].mean())
             for name, values in metrics.items()
@@ -102,23 +96,6 @@ class Totals:
             rates[RETURN] = self.mean_return = float(metrics["selfplay/finished_returns"].sum()) / games
         return rates
 
-    def _estimate_share(self, learned: np.ndarray, seconds: float) -> None:
-        """Estimates self-play's share of an iteration, from the last chunks without learning and the first with it.
-
-        Self-play and learning are one program, so self-play runs alone only while the buffer fills. Chunks close in
-        time are compared, because other work on the machine slows both. If learning seems to take no time, the share is
-        unknown.
-        """
-        if self._has_boards:  # boards of other sizes take other times
-            return
-        if not learned.any():
-            self._filling.append(seconds)
-        elif learned.all() and self._filling and len(self._learning) < COMPARED_CHUNKS:
-            self._learning.append(seconds)
-            share = float(np.mean(self._filling[-COMPARED_CHUNKS:]) / np.mean(self._learning))
-            self.record.pop(SHARE, None)
-            self.record |= {SHARE: share} if share < 1.0 else {}
-
     def summary(self, seconds: float) -> dict[str, Record]:
         """Totals, mean rates over the run's `seconds` of training, and a single-player game's returns."""
         names = ("games", "frames", "simulations", "updates") if self.plays else ("updates",)
@@ -136,15 +113,11 @@ class Totals:
 
 
 def split_time(clock: Clock, totals: Totals) -> dict[str, float]:
-    """Seconds by purpose; the split between self-play and learning is an estimate (`Totals`)."""
-    program = clock.seconds["train"]
-    share = totals.record.get(SHARE)
-    parts = {"self-play and learning": program}
-    if not totals.plays:
-        parts = {"learning": program}
-    elif not totals.record["total/updates"]:
-        parts = {"self-play": program}
-    elif share is not None:
-        parts = {"self-play": share * program, "learning": (1 - share) * program}
-    seconds = parts | {"evaluation": clock.seconds["evaluate"], "compilation": clock.seconds["compile"]}
+    """Seconds by purpose. Self-play and learning are one program, so only `--profile` tells them apart."""
+    does = ["self-play"] * totals.plays + ["learning"] * (totals.record["total/updates"] > 0 or not totals.plays)
+    seconds = {
+        " and ".join(does): clock.seconds["train"],
+        "evaluation": clock.seconds["evaluate"],
+        "compilation": clock.seconds["compile"],
+    }
     return seconds | ({"final matches": clock.seconds["finish"]} if clock.seconds["finish"] else {})

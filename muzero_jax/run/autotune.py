@@ -12,20 +12,19 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from muzero_jax import algorithm as algorithms
-from muzero_jax.ops import devices
+from muzero_jax.algorithm import make_algorithm
+from muzero_jax.config.config import Config, with_values
+from muzero_jax.config.fields import differing
+from muzero_jax.config.session import Session
+from muzero_jax.config.validation import validate
 from muzero_jax.run.compiled import check_shares, compile_agent
-from muzero_jax.run.session import Session
-from muzero_jax.storage import config as configs
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.fields import differing
-from muzero_jax.storage.validation import validate
+from muzero_jax.run.machine import is_out_of_memory
 
 TIMED_SECONDS, WORTHWHILE = 3.0, 1.03
 """Seconds of learning iterations that are timed for each choice of sizes; a gain below 3% is noise."""
 
 
-class Sizes(NamedTuple):
+class TunedSizes(NamedTuple):
     """The sizes that are tuned."""
 
     num_envs: int
@@ -48,7 +47,7 @@ def tune(config: Config, mesh: Mesh, *, minutes: float, say: Callable[[str], Non
             rates[sizes] = measure(with_sizes(config, sizes), mesh)
             say(f"autotune: {sizes}: {rates[sizes]:,.0f} frames/s, {rates[sizes] / rates[best]:.2f} times the best")
         except (ValueError, RuntimeError) as error:  # impossible sizes, or they do not fit in memory
-            if isinstance(error, RuntimeError) and not devices.is_out_of_memory(error):
+            if isinstance(error, RuntimeError) and not is_out_of_memory(error):
                 raise
             rates[sizes] = 0.0
             say(f"autotune: skips {sizes}: {str(error).partition(chr(10))[0]}")
@@ -59,7 +58,7 @@ def tune(config: Config, mesh: Mesh, *, minutes: float, say: Callable[[str], Non
     return tuned
 
 
-def with_sizes(config: Config, sizes: Sizes) -> Config:
+def with_sizes(config: Config, sizes: TunedSizes) -> Config:
     """The config with other sizes, the same replay ratio and a buffer of as many frames.
 
     Raises ValueError if these sizes are impossible, for example because an iteration would need half an update.
@@ -84,15 +83,15 @@ def with_sizes(config: Config, sizes: Sizes) -> Config:
         # With larger batches, the same frames make fewer updates, so the warm-up has fewer, too.
         "optimiser.warmup_updates": own.warmup_updates * old.batch_size // sizes.batch_size,
     }
-    return validate(configs.with_values(config, changed))
+    return validate(with_values(config, changed))
 
 
-def sizes_of(config: Config) -> Sizes:
+def sizes_of(config: Config) -> TunedSizes:
     """The sizes of a config."""
-    return Sizes(config.self_play.num_envs, config.self_play.rollout_length, config.optimiser.batch_size)
+    return TunedSizes(config.self_play.num_envs, config.self_play.rollout_length, config.optimiser.batch_size)
 
 
-def neighbours(sizes: Sizes) -> list[Sizes]:
+def neighbours(sizes: TunedSizes) -> list[TunedSizes]:
     """Sizes of which one is doubled or halved, and the others stay."""
     pairs = [(name, other) for name, value in sizes._asdict().items() for other in (2 * value, value // 2)]
     return [sizes._replace(**{name: other}) for name, other in pairs if other]
@@ -101,7 +100,7 @@ def neighbours(sizes: Sizes) -> list[Sizes]:
 def measure(config: Config, mesh: Mesh) -> float:
     """Frames a second in learning iterations; ValueError if the run does not fit in memory or on the devices."""
     check_shares(config, mesh.size)
-    run = compile_agent(config, algorithms.make(config), mesh, Session(), lambda text: None)
+    run = compile_agent(config, make_algorithm(config), mesh, Session(), lambda text: None)
     state = run.init()
     chunks = 0
     progress = np.zeros(config.iterations_per_chunk, np.float32)

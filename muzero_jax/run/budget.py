@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
+from muzero_jax.config.config import Config
+from muzero_jax.config.fields import names
 from muzero_jax.run.metrics import Record, last_record
 from muzero_jax.storage.checkpoint import checkpoint_steps
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.fields import names
 from muzero_jax.storage.run_directory import CHECKPOINTS, has_ended
 
 FIELDS = {name: name.removeprefix("max_") for name in names(Config, "budget")}

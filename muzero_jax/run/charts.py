@@ -17,7 +17,7 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#5
 LABELS = {MINUTES: "training time (minutes)", FLOPS: "FLOPs of the network"}
 
 
-class Panel(NamedTuple):
+class Chart(NamedTuple):
     """Metrics of a run over its time or its FLOPs."""
 
     title: str
@@ -59,7 +59,7 @@ def plot_curves(run_dir: str | Path) -> Path:
         raise ValueError(f"there is nothing to draw for {path}; train a run first")
     by_time, by_flops = (_strength(records, along) for along in (MINUTES, FLOPS))
     strength = [by_time, by_flops] if len(by_time) > 1 else [by_time + by_flops]
-    right = [_losses(records), Panel("Throughput", "per second", metrics.RATES, scale="log")]
+    right = [_losses(records), Chart("Throughput", "per second", metrics.RATES, scale="log")]
     save(_draw([*strength, right], records), path)
     return path
 
@@ -69,28 +69,28 @@ def draw_progress(records: Sequence[Record]) -> Any:
     return _draw([_strength(records, MINUTES)[:1], [_losses(records)]], records)
 
 
-def _strength(records: Sequence[Record], along: str) -> list[Panel]:
+def _strength(records: Sequence[Record], along: str) -> list[Chart]:
     """The panels that show an agent's strength."""
     if any(name in record for record in records for name in metrics.RETURNS):
-        return [Panel("Mean return of games that ended", "sum of a game's rewards", metrics.RETURNS, along)]
+        return [Chart("Mean return of games that ended", "sum of a game's rewards", metrics.RETURNS, along)]
     opponents = {f"eval/{name}": metrics.opponent_of(name) for record in records for name in metrics.scores(record)}
     boards = sorted({name for record in records for name in record if name.startswith(metrics.OPENINGS)})
     shown = opponents | {
         name: name.replace(metrics.OPENINGS, "opening-value accuracy").replace("_", " ") for name in boards
     }
     if any(metrics.is_points(name) for name in opponents):
-        return [Panel("Mean points", "points a game", shown, along)]
+        return [Chart("Mean points", "points a game", shown, along)]
     return [
-        Panel("Score", "won, draws counting half", shown, along, scale="share"),
-        Panel("Rating among its own versions", "Elo (first = 0)", {metrics.ELO: "Elo"}, along),
+        Chart("Score", "won, draws counting half", shown, along, scale="share"),
+        Chart("Rating among its own versions", "Elo (first = 0)", {metrics.ELO: "Elo"}, along),
     ]
 
 
-def _losses(records: Sequence[Record]) -> Panel:
-    return Panel("Losses", "loss", metrics.losses(records), scale="log")
+def _losses(records: Sequence[Record]) -> Chart:
+    return Chart("Losses", "loss", metrics.losses(records), scale="log")
 
 
-def _draw(columns: list[list[Panel]], records: Sequence[Record]) -> Any:
+def _draw(columns: list[list[Chart]], records: Sequence[Record]) -> Any:
     """One figure of all panels, which are given column by column."""
     figure = make_figure((5.2 * len(columns), 3.6 * len(columns[0])))
     grid = figure.subplots(len(columns[0]), len(columns), squeeze=False)
@@ -99,7 +99,7 @@ def _draw(columns: list[list[Panel]], records: Sequence[Record]) -> Any:
     return figure
 
 
-def _draw_panel(axes: Any, panel: Panel, records: Sequence[Record]) -> None:
+def _draw_panel(axes: Any, panel: Chart, records: Sequence[Record]) -> None:
     """Draws a labelled line for each metric, or "not measured" if there are no points."""
     from matplotlib.ticker import PercentFormatter
 

@@ -11,13 +11,13 @@ import numpy as np
 from jax.sharding import Mesh
 
 from muzero_jax.algorithm import Algorithm
-from muzero_jax.ops import devices
+from muzero_jax.config.config import Config
+from muzero_jax.config.session import Session
 from muzero_jax.run import cuda_graphs, flops, memory
-from muzero_jax.run import program as programs
 from muzero_jax.run.compilation_cache import HOW_LONG
 from muzero_jax.run.flops import Flops
-from muzero_jax.run.session import Session
-from muzero_jax.storage.config import Config
+from muzero_jax.run.machine import available_memory_bytes, format_bytes
+from muzero_jax.run.program import abstract_progress, make_chunk, make_init
 from muzero_jax.types import Metrics, Params, TrainState
 
 
@@ -62,10 +62,10 @@ def compile_agent(
 
     Raises ValueError, which names the flags to lower, if the run does not fit in memory.
     """
-    init = programs.make_init(algorithm, config.seed, mesh)
+    init = make_init(algorithm, config.seed, mesh)
     abstract = init.eval_shape()
-    chunk = programs.make_chunk(algorithm, mesh, plays=config.offline is None)
-    traced = chunk.trace(abstract, programs.abstract_progress(config.iterations_per_chunk))
+    chunk = make_chunk(algorithm, mesh, plays=config.offline is None)
+    traced = chunk.trace(abstract, abstract_progress(config.iterations_per_chunk))
     compiled, plan = compile_planned(traced, abstract, mesh, session, say)
     program = Program(compiled, compiled.as_text, lambda found: [found], lambda state, _: state.learner.params)
     return Compiled(algorithm, init, abstract, abstract.learner.params, program, plan, count(config, traced))
@@ -83,10 +83,10 @@ def compile_planned(
     plan = memory.make_plan(abstract, program, copied_by_saves=is_cpu)
     if session.verbose:
         say(plan.table())
-    available = devices.available_memory_bytes(len(mesh.local_devices))
-    of = "" if available is None else f" of {devices.format_bytes(available)}"
+    available = available_memory_bytes(len(mesh.local_devices))
+    of = "" if available is None else f" of {format_bytes(available)}"
     seconds = f"compiled in {time.perf_counter() - start:.0f} s"
-    say(f"memory      {devices.format_bytes(plan.total)}{of} per device ({seconds})")
+    say(f"memory      {format_bytes(plan.total)}{of} per device ({seconds})")
     plan.check(available)
     return program, plan
 

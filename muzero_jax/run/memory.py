@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import jax
 
-from muzero_jax.ops.devices import format_bytes, memory_stats
+from muzero_jax.ops.devices import memory_stats
+from muzero_jax.run.machine import format_bytes
 from muzero_jax.types import TrainState
 
 SAVING = "checkpoint being saved"

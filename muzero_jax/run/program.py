@@ -13,7 +13,7 @@ from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from muzero_jax.algorithm import Algorithm
-from muzero_jax.ops.devices import AXIS, shard_map
+from muzero_jax.ops.mesh import AXIS, shard_map
 from muzero_jax.training import learn_iteration, train_iteration
 from muzero_jax.types import Metrics, ReplayState, TrainState
 

@@ -16,18 +16,19 @@ import numpy as np
 from jax.sharding import Mesh
 
 from muzero_jax.algorithm import Algorithm
+from muzero_jax.config.config import Config
 from muzero_jax.games import random_play
-from muzero_jax.ops import devices, precision
+from muzero_jax.ops import precision
 from muzero_jax.own.files import write_whole
 from muzero_jax.run import budget, charts, memory, processes
 from muzero_jax.run.accounting import Clock, Totals, split_time
 from muzero_jax.run.compiled import Program
 from muzero_jax.run.display import ProgressDisplay
+from muzero_jax.run.machine import describe_device
 from muzero_jax.run.metrics import RANDOM_RETURN, Record, read_records
 from muzero_jax.run.profiling import ChunkProfiler
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
-from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment, Params, TrainState
 
 RANDOM_GAMES, MOST_MOVES = 64, 3000
@@ -196,7 +197,7 @@ class Run:
         summary |= {
             "elo": member.evaluator.ratings(),
             "memory": {"planned": self.planned, "peak": memory.peak(self.mesh.local_devices)},  # bytes a device
-            "device": devices.describe_device(self.mesh.size),
+            "device": describe_device(self.mesh.size),
             "precision": precision.resolve(config.network.compute_dtype).compute_dtype,
         }
         summary |= member.totals.summary(seconds) | {"seconds": split_time(self.clock, member.totals)}

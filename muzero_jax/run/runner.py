@@ -15,7 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from jax.sharding import Mesh
 
-from muzero_jax.ops import devices
+from muzero_jax.config import config_file
+from muzero_jax.config.config import IN_PYTHON, Config
+from muzero_jax.config.session import Session
+from muzero_jax.ops.mesh import local_mesh
 from muzero_jax.own import python_file, trust
 from muzero_jax.own.files import write_whole
 from muzero_jax.run import budget, processes
@@ -27,11 +30,8 @@ from muzero_jax.run.loop import loop
 from muzero_jax.run.metrics import Callbacks, Record, last_record, open_metrics
 from muzero_jax.run.profiling import ChunkProfiler
 from muzero_jax.run.run import MakeEvaluator, Member, Result, Run, measure_random_return
-from muzero_jax.run.session import Session
-from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
-from muzero_jax.storage.config import Config
 from muzero_jax.storage.run_directory import Shared
 
 Say = Callable[[str], None]
@@ -96,14 +96,14 @@ def train(
             # Only now, because flags that do not fit the checkpoint must not replace its config.
             for agent in planned:
                 keep(agent, say)
-        processes.check_shared(planned[0].folder / configs.FILE)
+        processes.check_shared(planned[0].folder / config_file.FILE)
         records = [last_record(agent.folder, up_to_iteration=iteration) for agent in planned]
         clock = Clock(max(records, key=lambda record: record.get("time/minutes", 0.0)))  # an agent may have ended early
         clock.seconds["compile"] += time.perf_counter() - start
         totals = [Totals(agent.config, record, flops_) for agent, record in zip(planned, records, strict=True)]
         measure_random_return(algorithm.environment, *totals, say=say)
         say(f"{'training' if is_new else f'continuing from iteration {iteration}'}; Ctrl-C saves and stops")
-        where = devices.local_mesh(mesh)
+        where = local_mesh(mesh)
         members = []
         for agent, own in zip(planned, totals, strict=True):
             evaluator = make_evaluator(agent.config, algorithm, where, agent.folder, abstract_params, iteration)
@@ -156,13 +156,13 @@ def keep(agent: Planned, say: Say) -> None:
     config = agent.config
     folder = agent.folder
     folder.mkdir(exist_ok=True)
-    configs.save(config, folder)
+    config_file.save(config, folder)
     run_directory.reopen(folder)
     if agent.shared:
         run_directory.share(folder, agent.shared)
         agent.shared.folder.mkdir(exist_ok=True)
     file = config.algorithm.file
-    if file and file != configs.IN_PYTHON:  # a copy to read and to tell runs apart, which never runs
+    if file and file != IN_PYTHON:  # a copy to read and to tell runs apart, which never runs
         write_whole(folder / run_directory.ALGORITHM, python_file.source_that_ran(file))
     if problem := trust.note(config.own_files.values()):
         say(problem)

@@ -14,14 +14,13 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from muzero_jax import algorithm as algorithms
-from muzero_jax.algorithm import Algorithm
-from muzero_jax.ops import devices
+from muzero_jax.algorithm import Algorithm, make_algorithm
+from muzero_jax.config.config import Config
+from muzero_jax.config.session import Session
 from muzero_jax.run import memory, program
 from muzero_jax.run.compiled import Compiled, Program, compile_planned, count
 from muzero_jax.run.flops import Flops
-from muzero_jax.run.session import Session
-from muzero_jax.storage.config import Config
+from muzero_jax.run.machine import available_memory_bytes, format_bytes
 from muzero_jax.types import Metrics, TrainState
 
 
@@ -59,7 +58,7 @@ def own_state(state: TrainState, size: int) -> TrainState:
 def with_own(state: TrainState, size: int, own: TrainState) -> TrainState:
     """The state after a chunk of one board."""
     actor = state.actor | {name(size): own.actor}  # type: ignore
-    replay = state.replay | {name(size): own.replay}
+    replay = state.replay | {name(size): own.replay}  # type: ignore
     return own._replace(actor=actor, replay=replay)
 
 
@@ -80,7 +79,7 @@ def compile_sizes(
     config: Config, algorithm: Algorithm, mesh: Mesh, session: Session, say: Callable[[str], None]
 ) -> Compiled:
     """`compiled.compile_agent` for a run of several boards; `algorithm` is that of the config's `board_size`."""
-    others = {size: algorithms.make(of_board(config, size)) for size in config.boards if size != config.board_size}
+    others = {size: make_algorithm(of_board(config, size)) for size in config.boards if size != config.board_size}
     own = {size: others.get(size, algorithm) for size in config.boards}
     init = make_init(own, config.seed, mesh)
     progress = program.abstract_progress(config.iterations_per_chunk)
@@ -106,7 +105,7 @@ def compile_sizes(
     largest = programs[max(programs)]
     whole = Program(advance, largest.as_text, lambda found: [found], lambda state, _: state.learner.params)
     plan = memory.make_plan(abstract, largest, copied_by_saves=is_cpu)
-    say(f"memory      {devices.format_bytes(plan.total)} per device for all boards")
-    plan.check(devices.available_memory_bytes(len(mesh.local_devices)))
+    say(f"memory      {format_bytes(plan.total)} per device for all boards")
+    plan.check(available_memory_bytes(len(mesh.local_devices)))
     mean = Flops(*np.mean([costs[size] for size in config.board_sizes], axis=0).tolist())
     return Compiled(algorithm, init, abstract, abstract.learner.params, whole, plan, mean)

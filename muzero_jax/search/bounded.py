@@ -29,11 +29,11 @@ def bounded(simulator: Simulator, bound: float) -> Simulator:
     def expand(params: Params, key: Array, action: Array, embedding: tuple[Any, Array, Array]) -> Node:
         inner, low, high = embedding
         node = simulator.expand(params, key, action, inner)
-        if node.passed is not None:
-            afterstate = below(node.passed.afterstate, low, high)
+        if node.chance_parent is not None:
+            afterstate = below(node.chance_parent.afterstate, low, high)
             ends = zip(afterstate.embedding[1:], (low, high), strict=True)
-            low, high = (jnp.where(node.passed.is_passed, own, above) for own, above in ends)
-            node = node._replace(passed=node.passed._replace(afterstate=afterstate))
+            low, high = (jnp.where(node.chance_parent.is_passed, own, above) for own, above in ends)
+            node = node._replace(chance_parent=node.chance_parent._replace(afterstate=afterstate))
         return below(node, low, high)
 
     def below(node: Node, low: Array, high: Array) -> Node:

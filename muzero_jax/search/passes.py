@@ -24,7 +24,6 @@ because all of them would be the longest chain of passes.
 
 from collections.abc import Callable
 from functools import partial
-from itertools import groupby
 from typing import Any, NamedTuple
 
 import jax
@@ -40,10 +39,10 @@ NONE = 0
 """In `children`: no child. No action leads back to the top, so its index is free."""
 
 
-class Lanes(NamedTuple):
-    """Subtrees of root actions, each of up to M nodes; node 0 is where the action leads.
+class Subtrees(NamedTuple):
+    """Those of root actions, each of up to M nodes; node 0 is where the action leads.
 
-    G lanes, W for each of B games: lane w B + b is an action of game b. Fields mean the same as in `tree.Tree`.
+    G subtrees, W for each of B games: subtree w B + b is an action of game b. Fields mean the same as in `tree.Tree`.
     """
 
     prior: Array  # [M, G, A]
@@ -94,23 +93,25 @@ def visit(
     scores, actions = lax.top_k(score(row), len(rounds) - 1)
     is_active = jnp.isfinite(scores.T)  # [W, B]
     actions = actions.T
-    actions = jnp.where(is_active, actions, actions[0])  # a lane without its own action is idle
+    actions = jnp.where(is_active, actions, actions[0])  # a subtree without its own action is idle
     num_visited = jnp.asarray(rounds)[is_active.sum(0)]  # [B, P]
     num_passes = (num_visited > 0).sum(-1).max()
     first_key = jax.random.fold_in(key, 0)
     first = simulator.expand(params, first_key, actions.ravel(), _repeated(root.embedding, len(actions)))
-    lanes = _plant(first)
-    row = _seen(row, lanes, actions, is_active, 1)
+    subtrees = _plant(first)
+    row = _seen(row, subtrees, actions, is_active, 1)
     for width, start, end, is_certain in phases(rounds):
         if width < len(actions):
             kept = lax.top_k(_scores(score, row, actions, is_active).T, width)[1].T
             actions = actions[kept, games]
             is_active = is_active[kept, games]
-            lanes = jax.tree.map(partial(_kept, kept=kept), lanes)
+            subtrees = jax.tree.map(partial(_kept, kept=kept), subtrees)
         turn = partial(_turn, score=score, actions=actions, num_visited=num_visited, grow=grow)
         stop = end if is_certain else jnp.minimum(end, num_passes)
         with jax.named_scope("passes"):
-            lanes, row, is_active = lax.fori_loop(start, stop, turn, (_with_room(lanes, end - start), row, is_active))
+            subtrees, row, is_active = lax.fori_loop(
+                start, stop, turn, (_with_room(subtrees, end - start), row, is_active)
+            )
     value = (root.value + (row.visits * row.q).sum(-1)) / (1 + row.visits.sum(-1))
     return row._replace(value=value)
 
@@ -129,42 +130,47 @@ def rounds_of(visits: np.ndarray) -> np.ndarray:
 
 
 def phases(rounds: np.ndarray) -> list[tuple[int, int, int, bool]]:
-    """(lanes, first pass, last pass + 1, whether all are made) of all passes but the first, which visits m actions.
+    """(subtrees, first pass, last pass + 1, whether all are made) of all passes but the first, which visits m actions.
 
-    Each phase compiles its own pass, so lanes are rounded up to one, two or those of a round of m actions. Passes
+    Each phase compiles its own pass, so subtrees are rounded up to one, two or those of a round of m actions. Passes
     beyond these rounds are a separate phase, because their number depends on the positions.
     """
     widths = rounds.max(0)
     steps = np.union1d(rounds[-1], [1, 2])
     rounded = steps[np.searchsorted(steps, widths)]
-    alike = groupby(range(1, len(widths)), key=lambda new: (int(rounded[new]), bool(rounds[-1, new])))
-    return [(width, (passes := list(same))[0], passes[-1] + 1, certain) for (width, certain), same in alike]
+    found: list[tuple[int, int, int, bool]] = []
+    for new in range(1, len(widths)):
+        width, is_certain = int(rounded[new]), bool(rounds[-1, new])
+        is_alike = bool(found) and (found[-1][0], found[-1][3]) == (width, is_certain)
+        start = found.pop()[1] if is_alike else new
+        found.append((width, start, new + 1, is_certain))
+    return found
 
 
 def _turn(
     new: Array,
-    carry: tuple[Lanes, Row, Array],
+    carry: tuple[Subtrees, Row, Array],
     *,
     score: Callable[[Row], Array],
     actions: Array,
     num_visited: Array,
-    grow: Callable[[Array, Lanes], Lanes],
-) -> tuple[Lanes, Row, Array]:
-    """Makes pass `new`: of lanes, the root's row, and whether a lane's action is still considered [W, B]."""
-    lanes, row, is_active = carry
+    grow: Callable[[Array, Subtrees], Subtrees],
+) -> tuple[Subtrees, Row, Array]:
+    """Makes pass `new`: of subtrees, the root's row, and whether a subtree's action is still considered [W, B]."""
+    subtrees, row, is_active = carry
     is_active &= _rank(_scores(score, row, actions, is_active)) < num_visited[:, new]
-    lanes = grow(new, lanes)
-    return lanes, _seen(row, lanes, actions, is_active, new + 1), is_active
+    subtrees = grow(new, subtrees)
+    return subtrees, _seen(row, subtrees, actions, is_active, new + 1), is_active
 
 
 def _scores(score: Callable[[Row], Array], row: Row, actions: Array, is_active: Array) -> Array:
-    """The scores [W, B] of the lanes' actions, -inf of those no longer considered."""
+    """The scores [W, B] of the subtrees' actions, -inf of those no longer considered."""
     return jnp.where(is_active, score(row)[jnp.arange(actions.shape[1]), actions], -jnp.inf)
 
 
-def _seen(row: Row, lanes: Lanes, actions: Array, is_active: Array, visits: Array | int) -> Row:
-    """The root's row after each active lane's action [W, B] has had so many `visits`."""
-    q = lanes.reward[0] + lanes.discount[0] * lanes.total[0] / lanes.count[0]
+def _seen(row: Row, subtrees: Subtrees, actions: Array, is_active: Array, visits: Array | int) -> Row:
+    """The root's row after each active subtree's action [W, B] has had so many `visits`."""
+    q = subtrees.reward[0] + subtrees.discount[0] * subtrees.total[0] / subtrees.count[0]
     num_games, num_actions = row.q.shape
     place = jnp.arange(num_games), jnp.where(is_active, actions, num_actions)  # past the end, where writes are dropped
     return row._replace(
@@ -174,30 +180,30 @@ def _seen(row: Row, lanes: Lanes, actions: Array, is_active: Array, visits: Arra
 
 
 def _rank(scores: Array) -> Array:
-    """The rank [W, B] of each lane among its game's, 0 for the highest score; of equals the first is ahead."""
-    lane = jnp.arange(len(scores))
-    is_ahead = (scores[:, None] > scores) | ((scores[:, None] == scores) & (lane[:, None, None] < lane[:, None]))
+    """The rank [W, B] of each subtree among its game's, 0 for the highest score; of equals the first is ahead."""
+    subtree = jnp.arange(len(scores))
+    is_ahead = (scores[:, None] > scores) | ((scores[:, None] == scores) & (subtree[:, None, None] < subtree[:, None]))
     return is_ahead.sum(0)
 
 
 def _repeated(tree: Any, width: int) -> Any:
-    """Leaves [B, ...] repeated for each of W lanes: [W B, ...]."""
+    """Leaves [B, ...] repeated for each of W subtrees: [W B, ...]."""
     return jax.tree.map(lambda x: jnp.broadcast_to(x, (width, *x.shape)).reshape(-1, *x.shape[1:]), tree)
 
 
 def _kept(x: Array, *, kept: Array) -> Array:
-    """A leaf [M, G, ...], of only those lanes [W, B] that are `kept`."""
+    """A leaf [M, G, ...], of only those subtrees [W, B] that are `kept`."""
     width, num_games = kept.shape
     by_game = x.reshape(len(x), -1, num_games, *x.shape[2:])
     return by_game[:, kept, jnp.arange(num_games)].reshape(len(x), width * num_games, *x.shape[2:])
 
 
-def _plant(node: Node) -> Lanes:
-    """Lanes of one node each."""
+def _plant(node: Node) -> Subtrees:
+    """Subtrees of one node each."""
     zero = jnp.zeros_like(node.prior)
     none = jnp.zeros(node.value.shape, jnp.int32)
     one = jnp.ones_like(node.value)
-    lanes = Lanes(
+    subtrees = Subtrees(
         prior=node.prior,
         visits=zero,
         q=zero,
@@ -215,46 +221,46 @@ def _plant(node: Node) -> Lanes:
         embedding=node.embedding,
         is_chance=node.is_chance,
     )
-    return jax.tree.map(lambda x: x[None], lanes)
+    return jax.tree.map(lambda x: x[None], subtrees)
 
 
-def _with_room(lanes: Lanes, more: int) -> Lanes:
-    """The lanes, with room for `more` nodes."""
+def _with_room(subtrees: Subtrees, more: int) -> Subtrees:
+    """The subtrees, with room for `more` nodes."""
 
     def padded(x: Array, axis: int) -> Array:
         return jnp.concatenate([x, jnp.zeros((*x.shape[:axis], more, *x.shape[axis + 1 :]), x.dtype)], axis)
 
-    longer = {name: padded(getattr(lanes, name), 2) for name in ("path", "path_reward", "path_discount")}
-    return jax.tree.map(partial(padded, axis=0), lanes._replace(**longer))
+    longer = {name: padded(getattr(subtrees, name), 2) for name in ("path", "path_reward", "path_discount")}
+    return jax.tree.map(partial(padded, axis=0), subtrees._replace(**longer))
 
 
-def _pass(new: Array, lanes: Lanes, *, simulator: Simulator, params: Params, below: Rule, key: Array) -> Lanes:
-    """Adds node `new` to every lane."""
-    num_nodes, num_lanes = lanes.count.shape
+def _pass(new: Array, subtrees: Subtrees, *, simulator: Simulator, params: Params, below: Rule, key: Array) -> Subtrees:
+    """Adds node `new` to every subtree."""
+    num_nodes, num_subtrees = subtrees.count.shape
     nodes = jnp.arange(num_nodes)
-    lane = jnp.arange(num_lanes)
+    subtree = jnp.arange(num_subtrees)
     with jax.named_scope("descend"):
-        chosen = below(_rows(lanes)).reshape(num_nodes, num_lanes)
-        child = jnp.take_along_axis(lanes.children, chosen[..., None], axis=-1)[..., 0]
+        chosen = below(_rows(subtrees)).reshape(num_nodes, num_subtrees)
+        child = jnp.take_along_axis(subtrees.children, chosen[..., None], axis=-1)[..., 0]
         end = jnp.where(child == NONE, nodes[:, None], child)
         for _ in range((num_nodes - 1).bit_length()):
-            end = end[end, lane]
+            end = end[end, subtree]
         parent = end[0]
-        action = chosen[parent, lane]
+        action = chosen[parent, subtree]
     with jax.named_scope("expand"):
-        embedding = jax.tree.map(lambda x: x[parent, lane], lanes.embedding)
+        embedding = jax.tree.map(lambda x: x[parent, subtree], subtrees.embedding)
         node = simulator.expand(params, jax.random.fold_in(key, new), action, embedding)
     with jax.named_scope("backup"):
-        return _add(lanes, new, node, parent, action)
+        return _add(subtrees, new, node, parent, action)
 
 
-def _add(lanes: Lanes, new: Array, node: Node, parent: Array, action: Array) -> Lanes:
-    """The lanes with node `new` [G], whose value counts for all nodes on its path."""
-    num_nodes, num_lanes = lanes.count.shape
+def _add(subtrees: Subtrees, new: Array, node: Node, parent: Array, action: Array) -> Subtrees:
+    """The subtrees with node `new` [G], whose value counts for all nodes on its path."""
+    num_nodes, num_subtrees = subtrees.count.shape
     nodes = jnp.arange(num_nodes)
-    lane = jnp.arange(num_lanes)
+    subtree = jnp.arange(num_subtrees)
     is_new = nodes == new  # [M]
-    above = lanes.path_discount[parent, lane]  # [G, M]
+    above = subtrees.path_discount[parent, subtree]  # [G, M]
     fresh = {
         "prior": node.prior,
         "raw_value": node.value,
@@ -262,29 +268,29 @@ def _add(lanes: Lanes, new: Array, node: Node, parent: Array, action: Array) -> 
         "discount": node.discount,
         "parent": parent,
         "action": action,
-        "path": jnp.where(is_new, 1.0, lanes.path[parent, lane]),
-        "path_reward": jnp.where(is_new, 0.0, lanes.path_reward[parent, lane] + above * node.reward[:, None]),
+        "path": jnp.where(is_new, 1.0, subtrees.path[parent, subtree]),
+        "path_reward": jnp.where(is_new, 0.0, subtrees.path_reward[parent, subtree] + above * node.reward[:, None]),
         "path_discount": jnp.where(is_new, 1.0, above * node.discount[:, None]),
         "embedding": node.embedding,
         "is_chance": node.is_chance,
     }
-    old = {name: getattr(lanes, name) for name in fresh}
+    old = {name: getattr(subtrees, name) for name in fresh}
     written = jax.tree.map(lambda x, y: lax.dynamic_update_index_in_dim(x, y, new, 0), old, fresh)
     outcome = fresh["path"] * (fresh["path_reward"] + fresh["path_discount"] * node.value[:, None])
-    lanes = lanes._replace(**written, total=lanes.total + outcome.T, count=lanes.count + fresh["path"].T)
+    subtrees = subtrees._replace(**written, total=subtrees.total + outcome.T, count=subtrees.count + fresh["path"].T)
 
-    value = lanes.total / jnp.maximum(lanes.count, 1)
-    is_edge = (nodes[:, None] > 0) & (lanes.count > 0)  # of nodes below the top
-    edge = jnp.where(is_edge, lanes.parent, num_nodes), lane[None], lanes.action
-    return lanes._replace(
-        q=lanes.q.at[edge].set(lanes.reward + lanes.discount * value, mode="drop"),
-        visits=lanes.visits.at[edge].set(lanes.count, mode="drop"),
-        children=lanes.children.at[edge].set(jnp.broadcast_to(nodes[:, None], edge[0].shape), mode="drop"),
+    value = subtrees.total / jnp.maximum(subtrees.count, 1)
+    is_edge = (nodes[:, None] > 0) & (subtrees.count > 0)  # of nodes below the top
+    edge = jnp.where(is_edge, subtrees.parent, num_nodes), subtree[None], subtrees.action
+    return subtrees._replace(
+        q=subtrees.q.at[edge].set(subtrees.reward + subtrees.discount * value, mode="drop"),
+        visits=subtrees.visits.at[edge].set(subtrees.count, mode="drop"),
+        children=subtrees.children.at[edge].set(jnp.broadcast_to(nodes[:, None], edge[0].shape), mode="drop"),
     )
 
 
-def _rows(lanes: Lanes) -> Row:
-    """All nodes of all lanes as a rule sees them, M G rows."""
-    value = lanes.total / jnp.maximum(lanes.count, 1)
-    fields = lanes.prior, lanes.visits, lanes.q, lanes.raw_value, value, lanes.is_chance
+def _rows(subtrees: Subtrees) -> Row:
+    """All nodes of all subtrees as a rule sees them, M G rows."""
+    value = subtrees.total / jnp.maximum(subtrees.count, 1)
+    fields = subtrees.prior, subtrees.visits, subtrees.q, subtrees.raw_value, value, subtrees.is_chance
     return Row(*jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), fields))

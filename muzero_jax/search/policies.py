@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 from muzero_jax.ops.reductions import first_argmax, reduce_rows
 from muzero_jax.search import passes
-from muzero_jax.search.rules import Row, Rules, of_actions
+from muzero_jax.search.rules import Row, SearchRules, of_actions
 from muzero_jax.search.simulator import Simulator
 from muzero_jax.search.tree import grow, row_of
 from muzero_jax.types import Params, QTransform, SearchFn, SearchOutput, SearchRoots
@@ -72,7 +72,7 @@ def gumbel_search(
         else:
             table = jnp.asarray(considered_visits(most_considered, num_simulations))
             num_considered = jnp.minimum(most_considered, legal_action_mask.sum(-1))
-            rules = Rules(lambda row, simulation: best_visited(row, table[num_considered, simulation]), below)
+            rules = SearchRules(lambda row, simulation: best_visited(row, table[num_considered, simulation]), below)
             tree = grow(root, simulator, params, rules, num_simulations, expand_key)
             row = of_actions(row_of(tree), num_actions)
         policy = jax.nn.softmax(_mask(logits + sigma(row), legal_action_mask))
@@ -109,7 +109,7 @@ def puct_search(
             noise = dirichlet(dirichlet_key, dirichlet_alpha, prior.shape)
             prior = (1 - dirichlet_fraction) * prior + dirichlet_fraction * noise
         prior = jax.nn.softmax(masked_logits(prior, legal_action_mask))
-        rules = Rules(
+        rules = SearchRules(
             root=lambda row, _: first_argmax(jnp.where(legal_action_mask, score(row), -jnp.inf)),
             below=lambda row: first_argmax(score(row)),
         )

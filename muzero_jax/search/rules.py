@@ -35,7 +35,7 @@ RootRule = Callable[[Row, Array], Array]
 """(Row, index of the simulation) -> action [B], legal."""
 
 
-class Rules(NamedTuple):
+class SearchRules(NamedTuple):
     """How a search chooses."""
 
     root: RootRule
@@ -43,7 +43,7 @@ class Rules(NamedTuple):
     stop_at_ends: bool = False  # do not search beyond a discount of 0, which ends the game; mctx does
 
 
-def with_chance_nodes(root: Node, rules: Rules, num_outcomes: int | None) -> tuple[Node, Rules]:
+def with_chance_nodes(root: Node, rules: SearchRules, num_outcomes: int | None) -> tuple[Node, SearchRules]:
     """The root and the rules for trees with chance nodes; unchanged without outcomes of chance."""
     if num_outcomes is None:
         return root, rules

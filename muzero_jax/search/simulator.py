@@ -19,7 +19,11 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Bool, Float
 
+from muzero_jax.ops.legal_actions import predicted_legal
 from muzero_jax.types import Chance, Environment, EnvState, Model, NetworkOutput, Params, SearchRoots
+
+DISCOUNT_LOGITS = "discount_logits"
+"""In `NetworkOutput.extras`: three logits of the discount of the move that led here: -gamma, 0, +gamma."""
 
 
 class Node(NamedTuple):
@@ -34,10 +38,10 @@ class Node(NamedTuple):
     reward: Array  # [B] float32, of the action that led here, for who took it; 0 at a root
     discount: Array  # [B] float32, signed, of that action; 0 at a root
     is_chance: Array | None = None  # [B] bool, True where chance acts next; None in a game without chance nodes
-    passed: "Passed | None" = None  # the chance node before this one; None from a simulator that passes none
+    chance_parent: "ChanceParent | None" = None  # the chance node before it; None from a simulator that passes none
 
 
-class Passed(NamedTuple):
+class ChanceParent(NamedTuple):
     """The afterstate that a simulation passes on its way to a new node."""
 
     afterstate: Node  # without a value, because nothing judges it
@@ -53,91 +57,96 @@ class Simulator(NamedTuple):
     """(params, key, action [B], embedding) -> the nodes that the actions lead to; the key samples chance. At a chance
     node the action is an outcome."""
     num_outcomes: int | None = None  # C; None without chance nodes
-    passes_afterstates: bool = False  # a simulation makes two nodes: `Node.passed`, then its own
+    passes_afterstates: bool = False  # a simulation makes two nodes: `Node.chance_parent`, then its own
 
 
-def learned_model(
-    model: Model, discount: float, *, predicted_legality: bool = False, predicted_discount: bool = False
-) -> Simulator:
+def root_node(prior: Any, value: Any, embedding: Any, *, has_chance: bool = False) -> Node:
+    """The node of a position to search."""
+    return Node(
+        prior=prior,
+        value=value,
+        embedding=embedding,
+        reward=jnp.zeros_like(value),
+        discount=jnp.zeros_like(value),
+        is_chance=jnp.zeros(value.shape, bool) if has_chance else None,
+    )
+
+
+def learned_model(model: Model, discount: float) -> Simulator:
     """MuZero's model: each node is one step of the learned dynamics.
+
+    If the network predicts legal moves (`Model.heads`), a move below the root has prior 0 where it predicts that it is
+    illegal, unless it predicts so of all moves; otherwise every move is possible there.
 
     Args:
       model: the network. Its embeddings are the nodes.
-      discount: the constant signed discount between two moves; with `predicted_discount` gamma.
-      predicted_legality: below the root a move has prior 0 where the model predicts that it is illegal, unless it
-        predicts so of all moves. Without this flag every move is possible.
-      predicted_discount: the discount is gamma times the sign that the model expects.
+      discount: the constant signed discount between two moves; if the network predicts discounts, gamma, and the
+        discount is gamma times the sign that the model expects.
     """
 
     def root(params, roots):
         output = model.initial_inference(params, roots.observation)
-        value = model.to_scalar(output.value_logits)
-        return Node(policy(output), value, output.embedding, jnp.zeros_like(value), jnp.zeros_like(value))
+        return root_node(policy(output), model.to_scalar(output.value_logits), output.embedding)
 
     def expand(params, key, action, embedding):
         del key
-        output = model.recurrent_inference(params, embedding, action)
-        reward = model.to_scalar(output.reward_logits)
-        value = model.to_scalar(output.value_logits)
-        prior = policy(output, predicted_legal(output)) if predicted_legality else policy(output)
-        sign = expected_sign(output) if predicted_discount else jnp.ones_like(reward)
-        return Node(prior, value, output.embedding, reward, discount * sign)
+        return _arrival(model, discount, model.recurrent_inference(params, embedding, action))
 
     return Simulator(root, expand)
 
 
-def learned_chance_model(
-    model: Model,
-    discount: float,
-    *,
-    num_actions: int,
-    num_outcomes: int,
-    predicted_legality: bool = False,
-    predicted_discount: bool = False,
-) -> Simulator:
+def learned_chance_model(model: Model, discount: float, *, num_actions: int) -> Simulator:
     """Stochastic MuZero's model (Antonoglou et al. 2022): nodes are states and afterstates in turn.
 
     Each is one call of the network. Action a < A leads from a state to an afterstate, whose `chance_logits` predict
     what chance does, and A + c leads from there to the next state.
 
     Args:
-      discount, predicted_legality, predicted_discount: as in `learned_model`, of an outcome's edge.
+      discount: as in `learned_model`, of an outcome's edge.
     """
-    width = max(num_actions, num_outcomes)
+    width = max(num_actions, model.num_codes)
 
     def root(params, roots):
         output = model.initial_inference(params, roots.observation)
         value = model.to_scalar(output.value_logits)
-        zeros = jnp.zeros_like(value)
-        never = jnp.zeros(value.shape, bool)
-        return Node(policy(output), value, (output.embedding, never), zeros, zeros, never)
+        embedding = (output.embedding, jnp.zeros(value.shape, bool))
+        return root_node(policy(output), value, embedding, has_chance=True)
 
     def expand(params, key, index, embedding):
         del key
         inner, was_chance = embedding
         output = model.recurrent_inference(params, inner, jnp.where(was_chance, num_actions + index, index))
-        actions = policy(output, predicted_legal(output)) if predicted_legality else policy(output)
+        node = _arrival(model, discount, output)
         outcomes = jax.nn.softmax(output.extras["chance_logits"].astype(jnp.float32))
-        prior = jnp.where(was_chance[:, None], padded(actions, width), padded(outcomes, width))
-        reward = jnp.where(was_chance, 0.0, model.to_scalar(output.reward_logits))
-        sign = expected_sign(output) if predicted_discount else jnp.ones_like(reward)
-        value = model.to_scalar(output.value_logits)
-        is_chance = ~was_chance
-        signed = jnp.where(was_chance, discount * sign, 1.0)
-        return Node(prior, value, (output.embedding, is_chance), reward, signed, is_chance)
+        return Node(
+            prior=jnp.where(was_chance[:, None], padded(node.prior, width), padded(outcomes, width)),
+            value=node.value,
+            embedding=(node.embedding, ~was_chance),
+            reward=jnp.where(was_chance, 0.0, node.reward),
+            discount=jnp.where(was_chance, node.discount, 1.0),
+            is_chance=~was_chance,
+        )
 
-    return Simulator(root, expand, num_outcomes)
-
-
-def predicted_legal(output: NetworkOutput) -> Bool[Array, "B A"]:
-    """The moves that the model predicts to be legal, or all moves if it predicts none."""
-    legal = output.extras["legal_logits"] > 0
-    return legal | ~legal.any(-1, keepdims=True)
+    return Simulator(root, expand, model.num_codes)
 
 
-def expected_sign(output: NetworkOutput) -> Float[Array, "B"]:
-    """The sign of a move's discount as the model expects it, in [-1, 1]."""
-    probabilities = jax.nn.softmax(output.extras["discount_logits"])
+def _arrival(model: Model, discount: float, output: NetworkOutput) -> Node:
+    """The node that a move led to."""
+    extras = {head.output: output.extras[head.output] for head in model.heads}
+    return Node(
+        prior=policy(output, predicted_legal(extras)),
+        value=model.to_scalar(output.value_logits),
+        embedding=output.embedding,
+        reward=model.to_scalar(output.reward_logits),
+        discount=discount * expected_sign(extras, len(output.value_logits)),
+    )
+
+
+def expected_sign(extras: dict[str, Array], num_games: int) -> Float[Array, "B"]:
+    """The sign of a move's discount as the model expects it, in [-1, 1]; 1 if it does not predict it."""
+    if DISCOUNT_LOGITS not in extras:
+        return jnp.ones(num_games)
+    probabilities = jax.nn.softmax(extras[DISCOUNT_LOGITS])
     return probabilities[:, 2] - probabilities[:, 0]
 
 
@@ -159,13 +168,18 @@ def ground_truth_model(environment: Environment, model: Model) -> Simulator:
         return _ground_truth_chance_model(environment.chance, environment.num_actions, judge)
 
     def root(params, roots):
-        prior, value = judge(params, roots.state)
-        return Node(prior, value, roots.state, jnp.zeros_like(value), jnp.zeros_like(value))
+        return root_node(*judge(params, roots.state), roots.state)
 
     def expand(params, key, action, states):
         states, reward, discount, *_ = jax.vmap(environment.move)(states, action, jax.random.split(key, len(action)))
         prior, value = judge(params, states)
-        return Node(prior, jnp.where(discount == 0, 0.0, value), states, reward, discount)
+        return Node(
+            prior=prior,
+            value=jnp.where(discount == 0, 0.0, value),
+            embedding=states,
+            reward=reward,
+            discount=discount,
+        )
 
     return Simulator(root, expand)
 
@@ -173,17 +187,16 @@ def ground_truth_model(environment: Environment, model: Model) -> Simulator:
 def _ground_truth_chance_model(chance: Chance, num_actions: int, judge: Callable) -> Simulator:
     """The ground-truth model with known chance outcomes. Every simulation ends at a position; nothing else is judged.
 
-    A new move that awaits chance goes directly to its likeliest outcome, past its afterstate (`Node.passed`). Which of
-    equally likely outcomes comes first depends on the root (`tie_breaks`).
+    A new move that awaits chance goes directly to its likeliest outcome, past its afterstate (`Node.chance_parent`).
+    Which of equally likely outcomes comes first depends on the root (`tie_breaks`).
     """
     width = max(num_actions, chance.num_outcomes)
 
     def root(params, roots):
         prior, value = judge(params, roots.state)
-        zeros = jnp.zeros_like(value)
-        never = jnp.zeros(value.shape, bool)
         order = tie_breaks(roots.observation, chance.num_outcomes)
-        return Node(prior, value, (roots.state, never, order), zeros, zeros, never)
+        embedding = (roots.state, jnp.zeros(value.shape, bool), order)
+        return root_node(prior, value, embedding, has_chance=True)
 
     def expand(params, key, index, embedding):
         del key
@@ -198,13 +211,24 @@ def _ground_truth_chance_model(chance: Chance, num_actions: int, judge: Callable
         states, reward, discount = _where(was_chance | is_passed, *results)
         prior, value = judge(params, states)
         value = jnp.where(discount == 0, 0.0, value)
-        unjudged = jnp.zeros_like(value)
+        afterstate = Node(
+            prior=padded(probabilities, width),
+            value=jnp.zeros_like(value),  # nothing judges it
+            embedding=(moved.state, is_passed, order),
+            reward=moved.reward,
+            discount=moved.discount,
+            is_chance=is_passed,
+        )
         never = jnp.zeros_like(is_passed)
-        edge = (moved.reward, moved.discount)
-        embedding = (moved.state, is_passed, order)
-        afterstate = Node(padded(probabilities, width), unjudged, embedding, *edge, is_passed)
-        passed = Passed(afterstate, is_passed, outcome)
-        return Node(padded(prior, width), value, (states, never, order), reward, discount, never, passed)
+        return Node(
+            prior=padded(prior, width),
+            value=value,
+            embedding=(states, never, order),
+            reward=reward,
+            discount=discount,
+            is_chance=never,
+            chance_parent=ChanceParent(afterstate=afterstate, is_passed=is_passed, outcome=outcome),
+        )
 
     return Simulator(root, expand, chance.num_outcomes, passes_afterstates=True)
 

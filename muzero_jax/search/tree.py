@@ -6,7 +6,8 @@ loop, which would copy the whole tree at every level; a level of the descent gat
 scatters one element a game. The walk samples no random numbers. Trees equal mctx's node for node, except for ties
 within rounding.
 
-How a node chooses is passed in as `Rules`, so Gumbel and PUCT, single-player and two-player games share this file.
+How a node chooses is passed in as `SearchRules`, so Gumbel and PUCT, single-player and two-player games share this
+file.
 """
 
 from typing import Any, NamedTuple
@@ -16,8 +17,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array
 
-from muzero_jax.search.rules import Row, Rules, with_chance_nodes
-from muzero_jax.search.simulator import Node, Passed, Simulator
+from muzero_jax.search.rules import Row, SearchRules, with_chance_nodes
+from muzero_jax.search.simulator import ChanceParent, Node, Simulator
 from muzero_jax.types import Params
 
 ROOT = 0
@@ -51,7 +52,7 @@ def grow(
     root: Node,
     simulator: Simulator,
     params: Params,
-    rules: Rules,
+    rules: SearchRules,
     num_simulations: int | Array,
     key: Array,
     *,
@@ -76,8 +77,8 @@ def grow(
             embedding = jax.tree.map(lambda x: x[parent, games], tree.embedding)
             node = simulator.expand(params, jax.random.fold_in(key, simulation), action, embedding)
             leaf = nodes_each * (simulation + 1)
-            if node.passed is not None:
-                tree, parent, action = _add_passed(tree, leaf - 1, node.passed, parent, action)
+            if node.chance_parent is not None:
+                tree, parent, action = _add_chance_parent(tree, leaf - 1, node.chance_parent, parent, action)
             tree = _add(tree, leaf, node, parent, action)
         with jax.named_scope("backup"):
             return _backup(tree, leaf)
@@ -119,7 +120,7 @@ def _plant(root: Node, num_nodes: int) -> Tree:
     )
 
 
-def _descend(tree: Tree, root_action: Array, rules: Rules) -> tuple[Array, Array]:
+def _descend(tree: Tree, root_action: Array, rules: SearchRules) -> tuple[Array, Array]:
     """(node [B], action [B]) at which a descent meets an action that was never taken, or that ends the game."""
     games = jnp.arange(root_action.shape[0])
 
@@ -143,14 +144,16 @@ def _descend(tree: Tree, root_action: Array, rules: Rules) -> tuple[Array, Array
     return node, action
 
 
-def _add_passed(tree: Tree, index: Array, passed: Passed, parent: Array, action: Array) -> tuple[Tree, Array, Array]:
+def _add_chance_parent(
+    tree: Tree, index: Array, before: ChanceParent, parent: Array, action: Array
+) -> tuple[Tree, Array, Array]:
     """The trees with an afterstate as node `index`, and the edge (parent [B], action [B]) to the node after it.
 
     If none was passed, that node keeps its own edge and replaces the child that is set here.
     """
-    tree = _add(tree, index, passed.afterstate, parent, action, count=0)
-    is_passed = passed.is_passed
-    return tree, jnp.where(is_passed, index, parent), jnp.where(is_passed, passed.outcome, action)
+    tree = _add(tree, index, before.afterstate, parent, action, count=0)
+    is_passed = before.is_passed
+    return tree, jnp.where(is_passed, index, parent), jnp.where(is_passed, before.outcome, action)
 
 
 def _add(tree: Tree, index: Array, node: Node, parent: Array, action: Array, count: int = 1) -> Tree:

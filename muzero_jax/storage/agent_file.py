@@ -16,16 +16,17 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
+from muzero_jax.config import config_file
+from muzero_jax.config.config import AGENT_PREFIX, Config
+from muzero_jax.config.paths import with_files
 from muzero_jax.own import trust
 from muzero_jax.own.faults import shown
 from muzero_jax.own.files import from_home, write_whole
 from muzero_jax.own.trust import OWN_FILES_ALONE, Trust
-from muzero_jax.storage import config as configs
 from muzero_jax.storage import shapes
-from muzero_jax.storage.config import Config
 from muzero_jax.types import Params
 
-PREFIX = configs.AGENT_PREFIX
+PREFIX = AGENT_PREFIX
 SUFFIX = ".safetensors"
 SHIPPED = Path(__file__).parent.parent / "agents"
 """The folder of the included agents."""
@@ -80,7 +81,7 @@ def save(file: str | Path, config: Config, params: Params, *, iteration: int, ca
         "name": file.stem,
         "card": card,
         "iteration": str(iteration),
-        "config": configs.to_json(_without_folders(config)),
+        "config": config_file.to_json(_without_folders(config)),
     }
     file.parent.mkdir(parents=True, exist_ok=True)
     write_whole(file, safetensors.numpy.save(arrays, metadata))
@@ -102,7 +103,7 @@ def read(file: Path, trust_in: Trust = OWN_FILES_ALONE) -> Stored:
     if metadata.get("format") != FORMAT or metadata.get("format_version") != str(FORMAT_VERSION):
         raise ValueError(f"{file} holds no agent of this version of muzero_jax; export it again, or update muzero_jax")
     try:
-        config = configs.from_json(metadata.get("config", ""))
+        config = config_file.from_json(metadata.get("config", ""))
         iteration = int(metadata.get("iteration", ""))
     except ValueError as error:
         problem = shown(error, longest=300)
@@ -122,9 +123,9 @@ def check_exists(file: Path) -> None:
 
 def _without_folders(config: Config) -> Config:
     """The config with only the names of the user's files, because their folders are those of this machine."""
-    return replace(configs.with_files(config, lambda path: Path(path).name), offline=None, init_from=None)
+    return replace(with_files(config, lambda path: Path(path).name), offline=None, init_from=None)
 
 
 def _within(config: Config, folder: Path) -> Config:
     """The config with the user's files in `folder`."""
-    return configs.with_files(config, lambda name: str((folder / Path(name).name).absolute()))
+    return with_files(config, lambda name: str((folder / Path(name).name).absolute()))

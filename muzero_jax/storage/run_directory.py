@@ -18,11 +18,11 @@ from typing import Any, NamedTuple
 
 import filelock
 
+from muzero_jax.config import config_file
+from muzero_jax.config.config import Config
 from muzero_jax.own.files import from_home, read_json, write_whole
 from muzero_jax.storage import agent_file
-from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import checkpoint_steps
-from muzero_jax.storage.config import Config
 
 CHECKPOINTS = "checkpoints"
 VERSIONS = "versions"
@@ -45,7 +45,7 @@ class Saved(NamedTuple):
 
 def begun(run_dir: Path) -> int | None:
     """When the run in a folder began, which distinguishes two runs; None if there is none."""
-    file = run_dir / configs.FILE
+    file = run_dir / config_file.FILE
     return file.stat().st_mtime_ns if holds_run(run_dir) else None
 
 
@@ -78,7 +78,7 @@ def versions_in(path: Path) -> list[Path] | None:
 
 def holds_run(path: Path) -> bool:
     """Whether a folder holds a run."""
-    return (path / configs.FILE).exists()
+    return (path / config_file.FILE).exists()
 
 
 def default(config: Config) -> Path:
@@ -106,7 +106,7 @@ def newest(env: str | None, board_size: int | None, seed: int | None) -> Path:
 def _is_of(run_dir: Path, wanted: dict[str, str | int]) -> bool:
     """Whether a run's config has the wanted values; False if the config cannot be read."""
     try:
-        config = configs.inspect(run_dir)
+        config = config_file.inspect(run_dir)
     except ValueError:
         return False
     return all(getattr(config, name) == value for name, value in wanted.items())
@@ -115,7 +115,7 @@ def _is_of(run_dir: Path, wanted: dict[str, str | int]) -> bool:
 def _written_at(run_dir: Path) -> float:
     """When a run last wrote a checkpoint, or else its config."""
     checkpoints = run_dir / CHECKPOINTS
-    return (checkpoints if checkpoints.exists() else run_dir / configs.FILE).stat().st_mtime
+    return (checkpoints if checkpoints.exists() else run_dir / config_file.FILE).stat().st_mtime
 
 
 def has_ended(run_dir: Path, iteration: int | None = None) -> bool:
@@ -218,7 +218,7 @@ def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False, sourc
             f"{link} is a link, through which training would write or delete elsewhere; put what it leads to there"
         )
     if is_run and overwrite:
-        configs.inspect(run_dir)  # other programs write a config.json too: never delete theirs
+        config_file.inspect(run_dir)  # other programs write a config.json too: never delete theirs
         lost = [
             each
             for each in sources
@@ -238,7 +238,7 @@ def _link_in(run_dir: Path) -> Path | None:
 def make_room(run_dir: Path) -> None:
     """Deletes the run, if there is one, in a folder that this process has locked."""
     if holds_run(run_dir):
-        configs.inspect(run_dir)  # never another program's folder
+        config_file.inspect(run_dir)  # never another program's folder
         for path in _content(run_dir):
             shutil.rmtree(path) if path.is_dir() and not path.is_symlink() else path.unlink()
 

@@ -13,12 +13,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muzero_jax import algorithm as algorithms
 from muzero_jax import presets
-from muzero_jax.ops import bfloat16_products, devices, precision
-from muzero_jax.ops.devices import format_bytes
+from muzero_jax.algorithm import make_algorithm
+from muzero_jax.config.config import Config
+from muzero_jax.ops import bfloat16_products, precision
+from muzero_jax.ops.devices import memory_stats
+from muzero_jax.ops.mesh import make_mesh
+from muzero_jax.run.machine import available_memory_bytes, format_bytes, usable_cores
 from muzero_jax.run.program import make_init
-from muzero_jax.storage.config import Config
 from scripts.benchmarks import programs, report, suites
 from scripts.benchmarks.report import Record, Section, rates_table, table
 from scripts.benchmarks.suites import Case, Ratio
@@ -121,11 +123,11 @@ def swept(cases: Iterable[Case]) -> list[Record]:
 
 def hardware_section(about: dict[str, Any]) -> Section:
     """The chapter on the machine."""
-    memory = devices.available_memory_bytes()
+    memory = available_memory_bytes()
     rows = about | {
         "versions": ", ".join(f"{name} {version}" for name, version in about["versions"].items()),
         "arithmetic of a run's networks": "{} ({})".format(*precision.resolve("auto")),
-        "usable CPU cores": devices.usable_cores(),
+        "usable CPU cores": usable_cores(),
         "memory available": format_bytes(memory) if memory else "unknown",
     }
     cells = [(name.replace("_", " "), str(value)) for name, value in rows.items()]
@@ -165,7 +167,7 @@ def products_of(found: Devices, sizes: Iterable[int]) -> Iterator[Case]:
 
 def inputs_of(config: Config, batch: int) -> tuple[Any, np.ndarray]:
     """Parameters, and random observations, which need not occur in a game."""
-    algorithm = algorithms.make(config)
+    algorithm = make_algorithm(config)
     shape = batch, *algorithm.environment.observation_shape
     return programs.noisy_params(algorithm.model), np.random.default_rng(batch).random(shape) < 0.3
 
@@ -279,7 +281,7 @@ def crossover_section(found: Devices, measured: dict[str, list[Record]]) -> Sect
 
 def memory_section(device: Any, chosen: dict[str, Config]) -> Section:
     """The chapter on memory, which is last, so that the peaks include all chapters."""
-    stats = devices.memory_stats(device)
+    stats = memory_stats(device)
     held = {
         "peak of this process": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         * (1 if sys.platform == "darwin" else 1024),
@@ -304,9 +306,9 @@ def memory_section(device: Any, chosen: dict[str, Config]) -> Section:
 
 def frame_bytes(config: Config) -> tuple[float, float]:
     """Bytes of one frame in the replay buffer: as float32 arrays and numbers, and in ours."""
-    algorithm = algorithms.make(config)
+    algorithm = make_algorithm(config)
     environment = algorithm.environment
     frames = config.replay.replay_length * config.self_play.num_envs
-    leaves = jax.tree.leaves(make_init(algorithm, 0, devices.make_mesh(1)).eval_shape().replay.transitions)
+    leaves = jax.tree.leaves(make_init(algorithm, 0, make_mesh(1)).eval_shape().replay.transitions)
     numbers = math.prod(environment.observation_shape) + 2 * environment.num_actions + 4  # mask and policy; the scalars
     return 4.0 * numbers, sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in leaves) / frames

@@ -24,18 +24,24 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from examples import nano_muzero
 from examples.nano_muzero import Frame, Nano, Settings
-from muzero_jax import algorithm as algorithms
-from muzero_jax.algorithm import Algorithm
+from muzero_jax.algorithm import Algorithm, make_algorithm
+from muzero_jax.config.config import Config
+from muzero_jax.config.groups import (
+    NetworkConfig,
+    OptimiserConfig,
+    ReplayConfig,
+    SearchConfig,
+    SelfPlayConfig,
+    TargetConfig,
+)
 from muzero_jax.learning import replay
-from muzero_jax.learning import self_play as self_plays
-from muzero_jax.ops import devices, micro_batches
-from muzero_jax.ops.devices import AXIS, shard_map
+from muzero_jax.learning.self_play import init, rollout, with_reset
+from muzero_jax.ops import micro_batches
+from muzero_jax.ops.devices import made_for
 from muzero_jax.ops.legal_actions import uniform_legal_action
+from muzero_jax.ops.mesh import AXIS, make_mesh, shard_map
 from muzero_jax.run import cuda_graphs
 from muzero_jax.run.program import make_chunk, make_init
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.config_groups import NetworkConfig, OptimiserConfig, ReplayConfig, SearchConfig, SelfPlayConfig
-from muzero_jax.storage.config_groups import TargetConfig as Targets
 from muzero_jax.types import ActorState, Environment, Model, Params, ReplayState, SearchOutput, SearchRoots, Transition
 from scripts.benchmarks.python_tree import PythonTree
 from scripts.benchmarks.timing import Variant, going_on
@@ -66,7 +72,7 @@ def learning(config: Config, batch_size: int, updates: int, *, unroll_steps: int
     return replace(
         config,
         iterations_per_chunk=chunk,
-        targets=Targets(unroll_steps=unroll_steps, td_steps=5),
+        targets=TargetConfig(unroll_steps=unroll_steps, td_steps=5),
         replay=ReplayConfig(replay_length=64, min_frames=1, symmetries=False),
         optimiser=OptimiserConfig(batch_size=batch_size, updates_per_iteration=updates, warmup_updates=1),
     )
@@ -102,8 +108,8 @@ def random_play(environment: Environment, num_envs: int, length: int) -> tuple[A
         policy = weights / jnp.sum(weights, axis=-1, keepdims=True)
         return SearchOutput(uniform_legal_action(key, roots.legal_action_mask), policy, jnp.zeros(weights.shape[0]))
 
-    actor = self_plays.init(environment, jax.random.key(1), num_envs=num_envs)
-    play = partial(self_plays.rollout, environment=environment, search=search, length=length)
+    actor = init(environment, jax.random.key(1), num_envs=num_envs)
+    play = partial(rollout, environment=environment, search=search, length=length)
     return jax.jit(play)(None, actor, jax.random.key(4))
 
 
@@ -115,13 +121,13 @@ GAMES = PartitionSpec(AXIS)
 
 def positions(config: Config, num_moves: int) -> SearchRoots:
     """Positions after `num_moves` random moves."""
-    environment = algorithms.make(config).environment
+    environment = make_algorithm(config).environment
     return environment.roots(random_play(environment, config.self_play.num_envs, num_moves)[0].env_state)
 
 
 def search(config: Config, asked: SearchRoots) -> Variant:
     """One search of every position, as in runs, without returning trees, which takes time."""
-    algorithm = algorithms.make(config)
+    algorithm = make_algorithm(config)
     search_fn = algorithm.search(noise=True)
 
     def without_tree(params, key, asked):
@@ -132,7 +138,7 @@ def search(config: Config, asked: SearchRoots) -> Variant:
 
 def python_search(config: Config, asked: SearchRoots) -> Variant:
     """A search of the first of the positions by a tree of Python objects."""
-    algorithm = algorithms.make(config)
+    algorithm = make_algorithm(config)
     tree = PythonTree(config, algorithm, noisy_params(algorithm.model))
     return Variant(partial(tree, asked.observation[0], np.asarray(asked.legal_action_mask[0])))
 
@@ -143,7 +149,7 @@ def network_calls(config: Config) -> Callable[[Params, Array], tuple[Array, Arra
     The moves are fixed beforehand, so that choosing them takes no time. An argmax over an embedding took as long as the
     network itself, and so made trees look free.
     """
-    algorithm = algorithms.make(config)
+    algorithm = make_algorithm(config)
     model = micro_batches.for_inference(algorithm.model)
 
     def evaluate(params, observation):
@@ -161,14 +167,14 @@ def network_calls(config: Config) -> Callable[[Params, Array], tuple[Array, Arra
 
 def bare_network(config: Config, asked: SearchRoots) -> Variant:
     """`network_calls` of a batch of positions."""
-    params = noisy_params(algorithms.make(config).model)
+    params = noisy_params(make_algorithm(config).model)
     return Variant(partial(jax.jit(network_calls(config)), params, asked.observation))
 
 
 def self_play(config: Config, num_devices: int) -> Variant:
     """Self-play as one program: T moves of B games, shared among the devices; the unit is a move."""
-    algorithm = algorithms.make(config)
-    mesh = devices.make_mesh(num_devices)
+    algorithm = make_algorithm(config)
+    mesh = make_mesh(num_devices)
     bound = {"environment": algorithm.environment, "search": algorithm.search(noise=True), "choose": algorithm.choose}
 
     def play(actor, params, key):
@@ -189,9 +195,9 @@ def frames(config: Config) -> int:
 
 def host_driven_self_play(config: Config) -> Variant:
     """The same moves driven from Python: a call searches and steps all games once and copies the moves to the host."""
-    algorithm = algorithms.make(config)
+    algorithm = make_algorithm(config)
     bound = {"environment": algorithm.environment, "search": algorithm.search(noise=True), "length": 1}
-    play = jax.jit(partial(self_plays.rollout, **bound))
+    play = jax.jit(partial(rollout, **bound))
     params = noisy_params(algorithm.model)
     key = jax.random.key(3)
     actor, _ = random_play(algorithm.environment, config.self_play.num_envs, 3)
@@ -205,10 +211,10 @@ def host_driven_self_play(config: Config) -> Variant:
 
 def python_self_play(config: Config) -> Variant:
     """Moves of one game, searched by a tree of Python objects and stored in a list: the ablation's first step."""
-    algorithm = algorithms.make(config)
+    algorithm = make_algorithm(config)
     generator = np.random.default_rng(0)
     find = PythonTree(config, algorithm, noisy_params(algorithm.model))
-    step = jax.jit(self_plays.with_reset(algorithm.environment))
+    step = jax.jit(with_reset(algorithm.environment))
     stored = []
 
     def move(state):
@@ -228,8 +234,8 @@ def chunk(config: Config, num_devices: int, *, plays: bool = True, one_graph: bo
 
     On a GPU it is one CUDA graph whenever a run's is, unless `one_graph` is False.
     """
-    algorithm = algorithms.make(config)
-    mesh = devices.make_mesh(num_devices)
+    algorithm = make_algorithm(config)
+    mesh = make_mesh(num_devices)
     shapes = make_init(algorithm, config.seed, mesh).eval_shape()
     length = config.replay.replay_length
     actor, moves = random_play(algorithm.environment, config.self_play.num_envs, length)
@@ -287,14 +293,14 @@ def frames_of(moves: Transition) -> Frame:
 
 def with_xla_convolutions(model: Model) -> Model:
     """`model` as traced for accelerators: with XLA's own convolutions, and no parts of batches."""
-    traced = devices.made_for(SimpleNamespace(platform="gpu"))
+    traced = made_for(SimpleNamespace(platform="gpu"))
     inferences = {name: traced(getattr(model, name)) for name in ("initial_inference", "recurrent_inference")}
     return model._replace(layer_bytes=None, **inferences)
 
 
 def mctx_puct(config: Config, algorithm: Algorithm) -> Any:
     """mctx's PUCT search in the form that `nano_muzero.self_play` calls."""
-    find = algorithms.make(searching(config, "mctx", "puct"), algorithm.environment, algorithm.model).search(noise=True)
+    find = make_algorithm(searching(config, "mctx", "puct"), algorithm.environment, algorithm.model).search(noise=True)
 
     def search(params, key, games, nano, *, gumbel_scale):
         found = find(params, key, SearchRoots(games.observation, games.legal_action_mask, None))
@@ -305,7 +311,7 @@ def mctx_puct(config: Config, algorithm: Algorithm) -> Any:
 
 def baseline(suite: str, config: Config) -> Variant:
     """The baseline's program for a suite: self-play (unit: a move), a gradient step, or an iteration (unit: frames)."""
-    algorithm = algorithms.make(config)
+    algorithm = make_algorithm(config)
     algorithm = algorithm._replace(model=with_xla_convolutions(algorithm.model))
     nano = nano_of(config, algorithm, algorithm.model)
     settings = nano.settings

@@ -11,8 +11,8 @@ import jax
 import numpy as np
 
 from muzero_jax.algorithm import Algorithm
+from muzero_jax.config.config import Config
 from muzero_jax.search import simulator
-from muzero_jax.storage.config import Config
 from muzero_jax.types import SearchRoots
 
 

@@ -12,9 +12,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from muzero_jax.ops import devices
 from muzero_jax.own.files import write_whole
 from muzero_jax.run import charts
+from muzero_jax.run.machine import describe_device
 
 ROOT = Path(__file__).resolve().parents[2]
 NOTHING = "-"
@@ -129,7 +129,7 @@ def describe(arguments: Sequence[str]) -> dict[str, Any]:
     script, *others = arguments
     return {
         "date": datetime.now().isoformat(" ", "minutes"),
-        "hardware": devices.describe_device(),
+        "hardware": describe_device(),
         "load_average": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
         "python": platform.python_version(),
         "versions": {name: version(name) for name in "jax jaxlib flax optax mctx pgx numpy scipy".split()},

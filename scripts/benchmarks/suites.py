@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 import jax
 
 from muzero_jax import presets
-from muzero_jax.ops import devices, precision
-from muzero_jax.storage.config import Config
+from muzero_jax.config.config import Config
+from muzero_jax.ops import precision
+from muzero_jax.ops.mesh import largest_divisor
 from scripts.benchmarks import programs, timing
 from scripts.benchmarks.programs import MLP, playing, searching
 from scripts.benchmarks.timing import Effort, Variant
@@ -198,7 +199,7 @@ def _case(suite: str, name: str, config: Config, pairs: Sequence[tuple[str, str]
     if ratios[0].numerator == ALL and precision.resolve("auto").compute_dtype != config.network.compute_dtype:
         ratios += [Ratio(AUTO, ratios[0].denominator, aim), Ratio(AUTO, ALL)]
     asked = {variant for ratio in ratios for variant in ratio[:2]}
-    count = devices.largest_divisor(jax.device_count(), *config.shared_sizes)
+    count = largest_divisor(jax.device_count(), *config.shared_sizes)
     own = {"learner": partial(programs.chunk, plays=False), "iteration": programs.chunk}.get(suite, programs.self_play)
     makers: dict[str, Callable[[], Variant]] = {
         PLAIN: lambda: programs.baseline(suite, config),

@@ -24,9 +24,9 @@ import jax
 from muzero_jax import presets
 from muzero_jax.apps.commands.parser import Flag, flags_of
 from muzero_jax.apps.study import tuning
-from muzero_jax.run.session import Session
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.fields import allowed, fields_of, value_at
+from muzero_jax.config.config import Config
+from muzero_jax.config.fields import allowed, fields_of, value_at
+from muzero_jax.config.session import Session
 
 ROOT = Path(__file__).resolve().parents[2]
 FAMILIES: dict[str, Callable[[], Config]] = {

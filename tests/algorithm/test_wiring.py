@@ -10,20 +10,19 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec
 
-from muzero_jax import algorithm as algorithms
 from muzero_jax import training
-from muzero_jax.algorithm import learning, playing
+from muzero_jax.algorithm import make_algorithm, playing
 from muzero_jax.apps import start
 from muzero_jax.apps.start import Ready
+from muzero_jax.config.session import Session
 from muzero_jax.learning import targets
-from muzero_jax.ops import devices
+from muzero_jax.ops.mesh import AXIS, make_mesh, shard_map
 from muzero_jax.run import program
 from muzero_jax.run.compiled import Compiled, Program
 from muzero_jax.run.flops import Flops
 from muzero_jax.run.memory import Plan
 from muzero_jax.run.metrics import RANDOM_RETURN, RETURN, read_records
 from muzero_jax.run.program import make_chunk, make_init
-from muzero_jax.run.session import Session
 from muzero_jax.types import Batch, LearnerState, ReplayState, Sample, TrainState
 from tests.reference import double_nim, gamble, tiny_run
 from tests.reference.models import random_params
@@ -44,7 +43,7 @@ def batch_of(algorithm, window):
     @jax.jit
     def make(window):
         wanted = algorithm.make_targets(window, jnp.float32(0.0))
-        return algorithm.make_batch(window, wanted, jnp.ones(16), jax.random.key(0), terms=algorithm.terms)
+        return algorithm.make_batch(window, wanted, jnp.ones(16), jax.random.key(0), num_frames=algorithm.num_frames)
 
     return make(window)
 
@@ -71,23 +70,25 @@ def test_self_play_searches_with_noise_and_evaluation_and_play_without(params, p
     roots = tiny_run.openings(4)
 
     def answers(noise):
-        search = jax.jit(algorithms.make(config).search(noise=noise))
+        search = jax.jit(make_algorithm(config).search(noise=noise))
         return {tuple(search(params, jax.random.key(seed), roots).action.tolist()) for seed in range(8)}
 
     assert len(answers(noise=False)) == 1 < len(answers(noise=True))
 
 
 def test_self_play_explores_as_the_config_says():
-    assert algorithms.make(changed("self_play", exploration=0.7)).choose.keywords["exploration"] == 0.7  # type: ignore
+    assert make_algorithm(changed("self_play", exploration=0.7)).choose.keywords["exploration"] == 0.7  # type: ignore
 
 
 def test_reanalyze_searches_without_noise_and_as_large_a_share_as_the_config_says(params, window):
-    algorithm = algorithms.make(changed("replay", reanalyze_fraction=0.5))
+    algorithm = make_algorithm(changed("replay", reanalyze_fraction=0.5))
     state = LearnerState(params, None, jnp.int32(0))
     whole = PartitionSpec()
     reanalyze = partial(algorithm.reanalyze, search=algorithm.search())
-    refresh = jax.jit(devices.shard_map(reanalyze, devices.make_mesh(1), whole, whole))
-    (one, metrics), (other, _) = (jax.device_get(refresh(state, window, jax.random.key(seed))) for seed in (0, 1))
+    refresh = jax.jit(shard_map(reanalyze, make_mesh(1), whole, whole))
+    sample = Sample(jnp.zeros(16, jnp.int32), jnp.arange(16), jnp.ones(16))
+    found = [jax.device_get(refresh(state, sample, window, jax.random.key(seed))) for seed in (0, 1)]
+    (one, _, metrics), (other, _, _) = found
     np.testing.assert_array_equal(one.search_policy, other.search_policy)
     np.testing.assert_array_equal(one.search_value, other.search_value)
     is_fresh = one.search_value != np.asarray(window.search_value)
@@ -104,12 +105,12 @@ def test_windows_with_an_end_are_sampled_as_often_as_the_config_says(end_weight,
     """A full buffer of games that end every 8 moves: of all windows a quarter see an end in their first 2 moves."""
     config = changed("replay", end_weight=end_weight)
     config = replace(config, optimiser=replace(config.optimiser, batch_size=512))
-    algorithm = algorithms.make(config)
+    algorithm = make_algorithm(config)
     ring = on_host(tiny_run.make_init()().replay)
     discount = np.where(np.arange(32)[:, None] % 8 == 7, 0.0, -1.0) * np.ones((1, 8))
     full = ring.transitions._replace(discount=discount.astype(np.float32))
     ring = ring._replace(transitions=full, num_stored=np.int32(32))
-    sampling = jax.jit(jax.vmap(lambda key: algorithm.sample(key, ring), axis_name=devices.AXIS))
+    sampling = jax.jit(jax.vmap(lambda key: algorithm.sample(key, ring), axis_name=AXIS))
     sample = sampling(jax.random.split(jax.random.key(0), 1))
     assert sample.slot.shape == (1, CONFIG.optimiser.updates_per_iteration, 512)
     assert np.isin(np.asarray(sample.slot) % 8, [6, 7]).mean() == pytest.approx(share, abs=0.05)
@@ -117,7 +118,7 @@ def test_windows_with_an_end_are_sampled_as_often_as_the_config_says(end_weight,
 
 def test_symmetries_are_applied_unless_the_config_says_no(window):
     key = jax.random.key(0)
-    turning, leaving = (algorithms.make(changed("replay", symmetries=choice)) for choice in (True, False))
+    turning, leaving = (make_algorithm(changed("replay", symmetries=choice)) for choice in (True, False))
     batch = batch_of(turning, window)
     turned, left = jax.jit(turning.augment)(batch, key), leaving.augment(batch, key)
     assert left is batch
@@ -129,9 +130,9 @@ def test_targets_are_those_of_the_config(window):
     config = changed("targets", td_lambda=0.5, stop_at_exploration=False)
     how = {"unroll_steps": 2, "td_steps": 4, "td_lambda": 0.5, "stop_at_exploration": False}
     wanted = jax.jit(partial(targets.make, **how))(window)
-    found = batch_of(algorithms.make(config), window).targets
+    found = batch_of(make_algorithm(config), window).targets
     chex.assert_trees_all_close(found, wanted, rtol=1e-6, atol=1e-6)
-    other = batch_of(algorithms.make(CONFIG), window).targets
+    other = batch_of(make_algorithm(CONFIG), window).targets
     assert (np.asarray(other.value) != np.asarray(found.value)).any()
 
 
@@ -153,7 +154,7 @@ def test_a_step_learns_from_the_window_that_was_sampled_searched_again_and_augme
     algorithm = tiny_run.algorithm()._replace(
         make_search=lambda _, *how: partial(print, *how),
         gather=mark("gather", "window"),
-        reanalyze=mark("reanalyze", ("fresh", {"train/stale_value": jnp.ones(())})),
+        reanalyze=mark("reanalyze", ("fresh", (), {"train/stale_value": jnp.ones(())})),
         make_targets=mark("make_targets", "targets"),
         make_batch=mark("make_batch", "batch"),
         augment=mark("augment", "augmented"),
@@ -166,11 +167,11 @@ def test_a_step_learns_from_the_window_that_was_sampled_searched_again_and_augme
     def step(key):
         return training.learn_step(learner, (sample, key), buffer=ring, progress=half, algorithm=algorithm)[1][1]
 
-    metrics = jax.vmap(step, axis_name=devices.AXIS)(jax.random.split(jax.random.key(0), 1))
+    metrics = jax.vmap(step, axis_name=AXIS)(jax.random.split(jax.random.key(0), 1))
     keyed = {"reanalyze", "make_batch", "augment"}
     assert [call[:-1] if call[0] in keyed else call for call in asked] == [
         ("gather", ring, sample),
-        ("reanalyze", learner, "window"),
+        ("reanalyze", learner, sample, "window"),
         ("make_targets", "fresh", half),
         ("make_batch", "fresh", "targets", "weights"),
         ("augment", "batch"),
@@ -195,9 +196,9 @@ def test_the_rollout_gets_replaced_fields_of_the_algorithm():
     algorithm = algorithm._replace(environment="my game", model="my network")
     state = TrainState(None, LearnerState(None, None, None), None, jnp.int32(0), jax.random.key(0))  # type: ignore
     with pytest.raises(StopIteration):
-        jax.vmap(
-            lambda progress: training.train_iteration(state, progress, algorithm=algorithm), axis_name=devices.AXIS
-        )(jnp.zeros(1))
+        jax.vmap(lambda progress: training.train_iteration(state, progress, algorithm=algorithm), axis_name=AXIS)(
+            jnp.zeros(1)
+        )
     assert (seen["environment"], seen["choose"]) == ("my game", "mine")
     assert seen["search"].args == (("my game", "my network"), None, True)
 
@@ -208,7 +209,7 @@ def test_the_rollout_gets_replaced_fields_of_the_algorithm():
 def test_each_loss_has_the_weight_of_its_own_name(params, window):
     weights = {"reward": 2.0, "value": 3.0, "policy": 5.0, "reconstruction": 7.0}
     config = changed("optimiser", **{f"{name}_weight": weight for name, weight in weights.items()})
-    algorithm = algorithms.make(config)
+    algorithm = make_algorithm(config)
     batch, loss = batch_of(algorithm, window), partial(algorithm.loss, model=algorithm.model, terms=algorithm.terms)
     total, metrics = jax.jit(loss)(params, batch)
     parts_of_it = {name: float(metrics[f"train/{name}_loss"]) for name in weights}
@@ -217,9 +218,13 @@ def test_each_loss_has_the_weight_of_its_own_name(params, window):
 
 
 def test_only_the_observations_that_losses_and_reanalyze_need_are_gathered():
+    ring = tiny_run.abstract_state().replay
+    sample = Sample(jnp.zeros(4, jnp.int32), jnp.arange(4), jnp.ones(4))
+
     def length(config):
-        terms = algorithms.make(config).terms
-        return learning.observation_length(config, tiny_run.algorithm().model, terms)
+        algorithm = make_algorithm(config)
+        shapes = jax.eval_shape(partial(algorithm.gather, num_frames=algorithm.num_frames), ring, sample)
+        return shapes.observation.shape[1]
 
     assert length(CONFIG) == 1
     assert length(changed("optimiser", reconstruction_weight=1.0)) == 3
@@ -275,7 +280,7 @@ def gambled():
     """Two chunks of a game without a board or a pgx state: what an iteration needs is what an `Environment` says."""
     quick = changed("search", num_simulations=2, max_num_considered_actions=2)
     quick = replace(quick, targets=replace(quick.targets, unroll_steps=1, td_steps=2))
-    algorithm, mesh = algorithms.make(quick, gamble.GAMBLE), devices.make_mesh(1)
+    algorithm, mesh = make_algorithm(quick, gamble.GAMBLE), make_mesh(1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(program, "train_iteration", chex.assert_max_traces(training.train_iteration, n=1))
         chunk = make_chunk(algorithm, mesh)
@@ -303,7 +308,7 @@ def test_chance_is_random_and_both_kinds_of_end_are_told_apart(gambled):
 def test_the_ground_truth_model_samples_chance_again_in_each_simulation():
     """Some bets of each tree win and some lose."""
     config = changed("search", num_simulations=32, max_num_considered_actions=2)
-    algorithm = algorithms.make(replace(config, model="rules"), gamble.GAMBLE)
+    algorithm = make_algorithm(replace(config, model="rules"), gamble.GAMBLE)
     search = jax.jit(algorithm.search())
     roots = tiny_run.openings(64, gamble.GAMBLE)
     tree = jax.device_get(search(random_params(algorithm.model), jax.random.key(1), roots).tree)
@@ -316,13 +321,13 @@ def test_the_ground_truth_model_samples_chance_again_in_each_simulation():
 def test_the_host_loop_trains_a_single_player_game_without_matches(tmp_path, monkeypatch, gambled):
     """`start.train` with the user's own parts. There is no opponent, so the summary has returns and no match."""
     state, metrics = gambled
-    algorithm, params = algorithms.make(CONFIG, gamble.GAMBLE), state.learner.params
+    algorithm, params = make_algorithm(CONFIG, gamble.GAMBLE), state.learner.params
     chunk = Program(lambda state, progress: (state, metrics), str, lambda found: [found], lambda state, index: params)
     compiled, given = Compiled(algorithm, lambda: state, state, params, chunk, Plan({}), Flops()), []
     monkeypatch.setattr(start, "compile_agent", lambda config, *others: given.append(others[0]) or compiled)
     config = replace(changed("evaluation", interval_minutes=1.0), max_iterations=2)
     session = Session(tensorboard=False)
-    result = start.train(Ready(config, tmp_path, devices.make_mesh(1), algorithm), session, lambda text: None)
+    result = start.train(Ready(config, tmp_path, make_mesh(1), algorithm), session, lambda text: None)
     assert given == [algorithm]
     assert result.summary["strength"] == {} and (tmp_path / "summary.json").is_file()
     returns, games = metrics["selfplay/finished_returns"].sum(), metrics["selfplay/games"].sum()
@@ -333,8 +338,8 @@ def test_the_host_loop_trains_a_single_player_game_without_matches(tmp_path, mon
 
 
 def test_a_game_without_a_board_has_no_symmetries_and_refuses_a_tower():
-    algorithm = algorithms.make(CONFIG, gamble.GAMBLE)
+    algorithm = make_algorithm(CONFIG, gamble.GAMBLE)
     batch = Batch(*[None] * len(Batch._fields))  # type: ignore
     assert algorithm.augment(batch, jax.random.key(0)) is batch
     with pytest.raises(ValueError, match="--network.kind tower"):
-        algorithms.make(changed("network", kind="tower"), gamble.GAMBLE)
+        make_algorithm(changed("network", kind="tower"), gamble.GAMBLE)

@@ -9,15 +9,16 @@ import pytest
 
 import muzero_jax
 from examples.algorithms import entropy_bonus, lambda_schedule, mean_value, moves_left, no_search
-from muzero_jax import algorithm as algorithms
+from muzero_jax.algorithm import make_algorithm
 from muzero_jax.apps import start
-from muzero_jax.apps.check import algorithm as checks
+from muzero_jax.apps.check import algorithm_checks
 from muzero_jax.apps.commands.command_line import EXIT_ERROR
 from muzero_jax.apps.study import comparison
+from muzero_jax.config import config_file
+from muzero_jax.config.config import IN_PYTHON
+from muzero_jax.config.groups import AlgorithmConfig
 from muzero_jax.run.metrics import read_records
 from muzero_jax.run.run import Result
-from muzero_jax.storage import config as configs
-from muzero_jax.storage.config_groups import AlgorithmConfig
 from muzero_jax.types import Targets, Unrolled
 from tests.reference import tiny_run
 from tests.reference.models import random_params
@@ -38,7 +39,7 @@ def test_the_guide_shows_every_example_in_full():
 
 @pytest.mark.slow
 def test_check_accepts_an_algorithm_with_its_own_head():
-    assert muzero_jax.check(algorithms.make(HEAD)) == []
+    assert muzero_jax.check(make_algorithm(HEAD)) == []
 
 
 # --- what each of them changes ----------------------------------------------------------------------------------------
@@ -77,7 +78,7 @@ def test_the_entropy_bonus_of_a_uniform_policy_over_four_moves_is_log_4(window):
     @jax.jit
     def loss(window):
         wanted = usual.make_targets(window, jnp.float32(0.0))
-        batch = usual.make_batch(window, wanted, jnp.ones(4), jax.random.key(0), terms=usual.terms)
+        batch = usual.make_batch(window, wanted, jnp.ones(4), jax.random.key(0), num_frames=usual.num_frames)
         return term.loss(Unrolled(None, None, None, jnp.zeros((4, 3, 9))), batch)  # type: ignore
 
     np.testing.assert_allclose(loss(window), -np.log(4), rtol=1e-5)  # past the end nothing counts
@@ -86,7 +87,7 @@ def test_the_entropy_bonus_of_a_uniform_policy_over_four_moves_is_log_4(window):
 @pytest.mark.parametrize(("progress", "td_lambda"), [(0.0, 1.0), (0.5, 0.75), (1.0, 0.5)])
 def test_lambda_falls_with_the_progress_of_the_run(window, progress, td_lambda):
     config = replace(CONFIG, targets=replace(CONFIG.targets, td_lambda=td_lambda))
-    wanted = jax.jit(algorithms.make(config).make_targets)(window, 0.0)
+    wanted = jax.jit(make_algorithm(config).make_targets)(window, 0.0)
     found = jax.jit(changed(lambda_schedule, first=1.0, last=0.5).make_targets)(window, progress)
     np.testing.assert_allclose(found.value, wanted.value, rtol=1e-5, atol=1e-6)
 
@@ -149,14 +150,14 @@ def run_dir(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder.parent)
         draw_matches(patch)
-        patch.setattr(checks, "examine", lambda *arguments: [])  # which has tests of its own
+        patch.setattr(algorithm_checks, "examine", lambda *arguments: [])  # which has tests of its own
         assert command(*TINY, *OURS, *own, "--run-dir", folder) == 0
         assert command("--resume", "--run-dir", folder, "--devices", 2, "--max-iterations", 3) == 0
     return folder
 
 
 def test_a_run_keeps_its_algorithm_resumes_with_it_and_plays_with_its_search_and_head(run_dir, roots, capsys):
-    assert configs.load(run_dir).algorithm == AlgorithmConfig(str(run_dir.parent / "mine.py"), ("beta=0.25",))
+    assert config_file.load(run_dir).algorithm == AlgorithmConfig(str(run_dir.parent / "mine.py"), ("beta=0.25",))
     assert (run_dir / "algorithm.py").read_text() == MINE
     last = [record for record in read_records(run_dir) if "train/loss" in record][-1]
     assert last["train/entropy_loss"] < 0 < min(last[f"train/{name}"] for name in ("step_norm", "moves_left_loss"))
@@ -182,10 +183,10 @@ def test_a_run_of_an_algorithm_given_in_python_needs_it_again_to_load(tmp_path, 
     algorithm = tiny_run.algorithm()._replace(choose=changed(no_search).choose)
     muzero_jax.train(CONFIG, tmp_path / "run", algorithm=algorithm, say=lambda line: None)
     (config, record), *_ = given
-    assert record is algorithm and config.algorithm.file == configs.IN_PYTHON
+    assert record is algorithm and config.algorithm.file == IN_PYTHON
     run = tmp_path / "saved"
     tiny_run.save(run, tiny_run.make_init()())
-    configs.save(config, run)
+    config_file.save(config, run)
     with pytest.raises(ValueError, match="its algorithm was given by a program"):
         muzero_jax.load(run)
     assert muzero_jax.load(run, algorithm=algorithm).agent.make_search is algorithm.make_search
@@ -196,8 +197,8 @@ def test_runs_of_different_algorithms_are_different_groups(tmp_path):
     texts = {"a-seed0": "1", "a-seed1": "1", "b-seed0": "2", "x-seed0": None, "y-seed0": None}
     for seed, (name, text) in enumerate(texts.items()):
         (tmp_path / name).mkdir()
-        file = configs.IN_PYTHON if text is None else "mine.py"
-        configs.save(replace(CONFIG, algorithm=AlgorithmConfig(file=file), seed=seed), tmp_path / name)
+        file = IN_PYTHON if text is None else "mine.py"
+        config_file.save(replace(CONFIG, algorithm=AlgorithmConfig(file=file), seed=seed), tmp_path / name)
         if text is not None:
             (tmp_path / name / "algorithm.py").write_text(text)
     groups = comparison.group_names([tmp_path / name for name in texts])

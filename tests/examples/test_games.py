@@ -11,13 +11,13 @@ import pytest
 
 import muzero_jax
 from examples import pig
-from muzero_jax import agent as agents
 from muzero_jax import presets
+from muzero_jax.agent import load_agent
 from muzero_jax.apps.commands import train
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.apps.evaluation import exhaustive, players
+from muzero_jax.config.validation import validate
 from muzero_jax.games.own_game import environment_from, load_environment
-from muzero_jax.storage.validation import validate
 from tests.reference.pig import hold, roll, win_probability
 
 NIM = Path(__file__).parents[2] / "examples" / "nim.py"
@@ -74,7 +74,7 @@ def test_nim_is_learned_perfectly_in_the_updates_of_a_minute(tmp_path):
     """The first player can always win: moving first, the agent loses to no sequence of replies."""
     run = str(tmp_path / "run")
     assert report_errors(train.main, ["--env", str(NIM), "--updates", "720", *LONG, "--run-dir", run]) == 0
-    agent = agents.load_agent(Path(run))
+    agent = load_agent(Path(run))
     assert exhaustive.walk(nim(), players.searching(agent), agent.params, moves_first=True).losses == 0
 
 
@@ -140,7 +140,7 @@ def test_pig_is_learned_with_every_model_of_chance(model, exact, tmp_path):
     """Against value iteration: the values that a search of 64 simulations finds, and what its moves lose."""
     flags = f"--updates 2500 --model {model} --self-play.exploration 0.5 --run-dir {tmp_path / 'run'}".split()
     assert report_errors(train.main, ["--env", "examples/pig.py", *LONG, *flags]) == 0
-    agent = agents.load_agent(tmp_path / "run")
+    agent = load_agent(tmp_path / "run")
     met = positions_met(exact)
     own, other, gain = np.nonzero(met)
     points, gains = jnp.asarray(np.stack([own, other], axis=-1), jnp.int32), jnp.asarray(gain, jnp.int32)

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from examples import logger, nano_muzero, training_loop
-from muzero_jax import agent as agents
+from muzero_jax.agent import load_agent
 from muzero_jax.apps.evaluation.arena import Arena
 from muzero_jax.run import metrics, program
 from muzero_jax.storage import agent_file
@@ -49,7 +49,7 @@ def test_a_loop_of_ones_own_trains_an_agent_that_can_be_loaded(tiny_program, tmp
     assert [line.split()[1] for line in lines[:3]] == ["2", "4", "6"]
     assert lines[0].endswith("loss 0.000") and not lines[2].endswith("loss 0.000"), "it learns from the second chunk on"
     assert lines[3] == f"python experiments/play.py --agent {file}"
-    agent = agents.load_agent(file)
+    agent = load_agent(file)
     assert (agent.iteration, agent.config) == (6, CONFIG)
     state = tiny_run.make_init()()
     for _ in range(3):
@@ -111,7 +111,7 @@ def test_nano_muzeros_loss_has_the_gradient_of_the_packages_loss(window):
     nano = programs.nano_of(CONFIG, algorithm, algorithm.model)
     params = random_params(algorithm.model)
     wanted, terms = algorithm.make_targets(window, jnp.float32(0.0)), algorithm.terms
-    batch = algorithm.make_batch(window, wanted, jnp.ones(32), key, terms=terms)
+    batch = algorithm.make_batch(window, wanted, jnp.ones(32), key, num_frames=algorithm.num_frames)
     ours = partial(algorithm.loss, model=algorithm.model, terms=terms)
     wanted = jax.jit(jax.grad(lambda params: ours(params, batch)[0]))(params)
     found = jax.jit(jax.grad(lambda params: nano_muzero.loss(params, programs.frames_of(window), key, nano)))(params)

@@ -17,13 +17,13 @@ import safetensors.numpy
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
 
-from muzero_jax import agent as agents
+from muzero_jax.agent import load_agent
 from muzero_jax.apps.engines import gtp, protocol, uci
 from muzero_jax.apps.play import web_server
 from muzero_jax.apps.play.web_session import WebGame
-from muzero_jax.storage import agent_file, validation
-from muzero_jax.storage import config as configs
-from muzero_jax.storage.config import Config
+from muzero_jax.config import config_file, validation
+from muzero_jax.config.config import Config, describe
+from muzero_jax.storage import agent_file
 from tests.reference.play import fake_thinker, notation, opening
 
 PIECES = [*"\0|\r|\n|\x1b[2J|٣|\\|[|]|(;|../|-1|1e999|nan|null".encode().split(b"|"), b"\xff", b"9" * 5000, b"[" * 3000]
@@ -78,7 +78,7 @@ def read(call, name=""):
 
 # --- files ------------------------------------------------------------------------------------------------------------
 
-USUAL = json.loads(configs.to_json(Config(env="tic_tac_toe")))
+USUAL = json.loads(config_file.to_json(Config(env="tic_tac_toe")))
 CONFIGS = disturbed(st.sampled_from(["hex", "mine.py"]).flatmap(lambda env: edited(USUAL | {"env": env})))
 
 
@@ -100,10 +100,10 @@ def test_a_damaged_agent_file_is_read_or_refused_and_runs_no_code(content, folde
     file.write_bytes(content)
     stored = read(lambda: agent_file.read(file), file)
     if stored is not None:
-        assert configs.from_json(configs.to_json(stored.config)) == stored.config and configs.describe(stored.config)
+        assert config_file.from_json(config_file.to_json(stored.config)) == stored.config and describe(stored.config)
         read(lambda: validation.validate(stored.config))
         if stored.config.own_files:
-            assert read(lambda: agents.load_agent(file)) is None
+            assert read(lambda: load_agent(file)) is None
     assert not (folder / "mark").exists()
 
 

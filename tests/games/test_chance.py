@@ -65,7 +65,7 @@ def walk(name, num_games, num_moves):
         if name == "backgammon":
             following = following.replace(observation=observe(following))  # our own view
         after = environment.chance.move(state, action)
-        step = chance.joined(environment.chance, after, outcome_between(name, after.state, following))
+        step = chance.with_outcome(environment.chance, after, outcome_between(name, after.state, following))
         pairs = zip(comparable(name, step.state), comparable(name, following), strict=True)
         same = jnp.stack([(ours == theirs).all() for ours, theirs in pairs]).all()
         sign = jnp.where(following.current_player == state.current_player, 1.0, -1.0)
@@ -136,7 +136,7 @@ def test_a_step_combines_the_move_with_the_outcome_only_if_chance_acts(awaits, e
     after = Afterstate(jnp.int32(4), jnp.float32(1), jnp.float32(1 if awaits else 0.25), False, jnp.bool_(awaits))
     then = Step(jnp.int32(5), jnp.float32(2), jnp.float32(-0.5), jnp.bool_(True))
     listed = Chance(9, None, None, lambda state, outcome: then)
-    step = chance.joined(listed, after, jnp.int32(7))
+    step = chance.with_outcome(listed, after, jnp.int32(7))
     assert (step.reward, step.discount, step.is_last, step.outcome) == expected and step.state == 4 + awaits
 
 
@@ -147,7 +147,7 @@ def test_seated_and_final_states_keep_chance():
         init=lambda key: pig.init(key)._replace(current_player=jnp.int32(0)),
         observe=lambda state: state.observation,
     )
-    environment = states.final(states.seated(bare))
+    environment = states.final(states.wrapped(bare))
     state = environment.init(jax.random.key(0))
     after = environment.chance.move(state, jnp.int32(1))
     assert (after.awaits_chance, after.discount, after.state.current_player) == (True, 1, 0)

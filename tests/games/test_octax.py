@@ -25,7 +25,7 @@ def test_a_game_is_octaxs_own_loop_bit_for_bit(name):
     environment, theirs = make_environment(f"octax:{name}", gamma=0.9), octax_games._environment(name)
     actions = jax.random.randint(jax.random.key(0), (MOVES,), 0, theirs.num_actions)
     keys = jax.random.split(jax.random.key(1), MOVES)
-    rules = octax_games.Rules(name)
+    rules = octax_games.OctaxRules(name)
 
     def ours(state, move):
         state = rules.step(state, *move)
@@ -88,7 +88,7 @@ def emulator(monkeypatch):
 def test_sticky_actions_repeat_the_last_move_a_quarter_of_the_time(emulator):
     keys = jax.random.split(jax.random.key(0), 1000)
     for options, share in (([], 0.0), (["sticky"], octax_games.SHARE_REPEATED)):
-        rules = octax_games.Rules("pong", *options)
+        rules = octax_games.OctaxRules("pong", *options)
         move = jax.jit(jax.vmap(rules.step, (0, None, 0)))
         start = jax.tree.map(lambda x: jnp.broadcast_to(x, (1000, *x.shape)), rules.init(jax.random.key(1)))
         first = move(start, jnp.int32(0), keys)
@@ -100,25 +100,25 @@ def test_sticky_actions_repeat_the_last_move_a_quarter_of_the_time(emulator):
 
 def test_a_score_that_passes_255_costs_nothing(emulator):
     """Blinky's count of pills goes from 246 to 247 and on to 0 when the maze is finished; other scores overflow."""
-    rules = octax_games.Rules("pong")
+    rules = octax_games.OctaxRules("pong")
     start = rules.init(jax.random.key(0))
     rewards = [0, 1, 127, -1, -128, -255, -247, 255]
     earned = [float(rules.step(start, jnp.int32(reward), jax.random.key(1)).rewards[0]) for reward in rewards]
     assert earned == [0, 1, 127, -1, -128, 1, 9, -1]
-    stars = octax_games.Rules("shooting_stars")  # its score is 0 above 128, so it goes to 128 and back in one move
+    stars = octax_games.OctaxRules("shooting_stars")  # its score is 0 above 128, so it goes to 128 and back in one move
     assert [stars.step(start, jnp.int32(reward), jax.random.key(1)).rewards[0] for reward in (128, -128)] == [128, -128]
 
 
 def test_an_action_is_held_for_some_moves_but_not_beyond_the_end(emulator):
     """The emulator's time limit comes with the third move, so that the rewards of later moves do not count."""
     for options, rewards, over in ((["hold2"], [4, 2], 1), (["hold4", "sticky"], [6], 0)):
-        rules = octax_games.Rules("pong", *options)
+        rules = octax_games.OctaxRules("pong", *options)
         state = rules.init(jax.random.key(0))
         for index, reward in enumerate(rewards):
             state = rules.step(state, jnp.int32(2), jax.random.key(1))
             assert (float(state.rewards[0]), bool(state.truncated)) == (reward, index == over)
             assert not state.terminated
-    rules = octax_games.Rules("pong", "hold2")
+    rules = octax_games.OctaxRules("pong", "hold2")
     seen = rules.step(rules.init(jax.random.key(0)), jnp.int32(2), jax.random.key(1)).observation
     assert np.argwhere(seen).tolist() == [[2, 5, 1], [2, 5, 3]], "of eight pictures every second one"
 

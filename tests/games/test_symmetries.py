@@ -5,8 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.games.environment import environment_of as game_environment
-from muzero_jax.games.environment import make_environment
+from muzero_jax.games import environment
 from muzero_jax.games.game_2048 import GAME_2048
 from muzero_jax.games.layout import Layout, carried, turns_and_mirrors
 from muzero_jax.learning.symmetries import transform_observation, transform_policy
@@ -57,7 +56,7 @@ def test_symmetries_are_distinct_permutations_that_start_with_the_identity(name,
 
 def test_hex_turns_by_180_degrees_and_transposes_with_the_colors_swapped():
     """Worked on 2x2 (cells 0 1 / 2 3, action 4 swaps): an own stone on 1, white to move, who may swap."""
-    symmetries = make_environment("hex", board_size=2).board.symmetries
+    symmetries = environment.make_environment("hex", board_size=2).board.symmetries
     observation = np.zeros((2, 2, 4), bool)
     observation[0, 1, 0] = True
     observation[..., 2:] = True
@@ -82,7 +81,7 @@ def test_a_layouts_outcome_location_gives_the_symmetries_of_outcomes():
         symmetries=turns_and_mirrors,
         outcome_location=lambda shape, num_outcomes: np.arange(num_outcomes) // 2,
     )
-    symmetries = game_environment(GAME_2048._replace(layout=layout)).board.symmetries
+    symmetries = environment.environment_of(GAME_2048._replace(layout=layout)).board.symmetries
     sources = np.asarray(symmetries.observation_permutation).reshape(8, 16, 31)[..., 0] // 31
     for turned, source in zip(np.asarray(symmetries.outcome_permutation), sources, strict=True):
         for rank in (0, 1):  # tiles of 2 and of 4

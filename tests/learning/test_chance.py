@@ -7,8 +7,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from muzero_jax.algorithm.learning import build_terms
+from muzero_jax.config.config import Config
 from muzero_jax.learning import chance, losses, targets, unroll
-from muzero_jax.networks.layers import Abilities
+from muzero_jax.networks.contract import Abilities
 from muzero_jax.types import Model, NetworkOutput
 from tests.reference.models import BOARD, make_network, random_params
 from tests.reference.windows import make_batch, make_window, random_window, said_of_two_moves, two_moves
@@ -172,12 +174,6 @@ def test_the_gradient_is_halved_once_per_step_at_the_input_of_the_move():
     np.testing.assert_allclose(gradient["u"], -12.0)
 
 
-def make_terms(model):
-    weights = {"reward": 1.0, "value": 1.0, "policy": 1.0, "chance": 1.0, "afterstate_value": 1.0}
-    weights |= {"commitment": 0.01} if model.encode_chance else {}
-    return losses.muzero_terms(model.scalar_loss, weights)
-
-
 @pytest.mark.parametrize(("num_actions", "num_codes", "encodes"), [(2, 10, False), (156, 21, True)])
 def test_the_unroll_equals_a_plain_loop_and_every_loss_is_finite(num_actions, num_codes, encodes):
     environment = BOARD._replace(
@@ -209,7 +205,7 @@ def test_the_unroll_equals_a_plain_loop_and_every_loss_is_finite(num_actions, nu
         outputs = unroll.unroll(model, params, batch)
         learned = jax.grad(lambda params: unroll.unroll(model, params, batch).value_logits[:, -1].sum())
         gradient = learned(params) if encodes else None
-        return outputs, losses.total(outputs, batch, make_terms(model)), by_hand(params, batch), gradient
+        return outputs, losses.total(outputs, batch, build_terms(Config(), model)), by_hand(params, batch), gradient
 
     outputs, (total, metrics), wanted, gradient = look(random_params(model))
     afterstate_value, codes = (outputs.extras[f"{name}_logits"] for name in ("afterstate_value", "chance"))

@@ -9,6 +9,7 @@ import numpy as np
 import optax
 import pytest
 
+from muzero_jax.algorithm.heads import DISCOUNT, LEGALITY
 from muzero_jax.learning import losses, targets, unroll
 from muzero_jax.learning.losses import Term
 from muzero_jax.types import Batch, Model, NetworkOutput
@@ -142,15 +143,15 @@ def test_the_gradient_of_a_checkpointed_unroll_is_the_same(batch):
 
 
 @pytest.mark.parametrize("kind", ["observation", pytest.param("fully_convolutional", marks=pytest.mark.slow)])
-def test_unrolling_abreast_equals_unrolling_in_turn_if_embeddings_are_rounded(kind):
+def test_unrolling_all_at_once_equals_unrolling_in_turn_if_embeddings_are_rounded(kind):
     model = make_network(kind, width=4, num_blocks=0)
     assert model.rounds_embeddings and not MODEL.rounds_embeddings
     window = random_window(0, N, 5, BOARD.num_actions, BOARD.observation_shape)
     windows = make_batch(window, jax.random.key(0), unroll_steps=2)
     params = random_params(model)
 
-    def found(abreast):
-        loss = partial(loss_of, model=model, abreast=abreast)
+    def found(batched):
+        loss = partial(loss_of, model=model, batched=batched)
         return jax.jit(jax.value_and_grad(loss, has_aux=True))(params, windows)
 
     chex.assert_trees_all_close(found(True), found(False), rtol=1e-4, atol=1e-4)
@@ -204,7 +205,9 @@ def test_of_the_move_that_a_time_limit_cut_off_reward_and_discount_are_learned()
     outputs = said_of_two_moves(discount_logits=np.zeros((1, 3, 3), np.float32))
     reward_loss = partial(losses.reward_loss, scalar_loss=line_model().scalar_loss)
     np.testing.assert_allclose(jax.jit(reward_loss)(outputs, batch), 0.5 / 2)
-    np.testing.assert_allclose(jax.jit(losses.discount_loss)(outputs, batch), np.log(3) / 2, rtol=1e-6)
+    np.testing.assert_allclose(
+        jax.jit(partial(losses.head_loss, head=DISCOUNT))(outputs, batch), np.log(3) / 2, rtol=1e-6
+    )
 
 
 def test_a_windows_weight_counts_in_every_loss(batch):
@@ -256,7 +259,10 @@ def test_binary_cross_entropy_and_its_gradient_are_exact_for_logits_of_any_size(
 
 def test_legality_loss_by_hand():
     """Two of three right for certain and one unknown costs ln 2 / 3; past the end nothing counts."""
-    logits, loss = np.float32([[[100, -100, 0], [100] * 3, [100] * 3]]), jax.jit(losses.legality_loss)
+    logits, loss = (
+        np.float32([[[100, -100, 0], [100] * 3, [100] * 3]]),
+        jax.jit(partial(losses.head_loss, head=LEGALITY)),
+    )
     outputs, past, none_past = said_of_two_moves(legal_logits=logits), two_moves(alive=[1, 1, 0]), two_moves()
     found, more = (loss(outputs, b._replace(legal_action_mask=LEGAL)) for b in (past, none_past))
     np.testing.assert_allclose(found, np.log(2) / 3, rtol=1e-6)
@@ -269,7 +275,7 @@ def test_discount_loss_by_hand():
     Past the end the end is still learned.
     """
     sure = np.float32([[[0, 0, 0], [100, 0, 0], [0, 0, 100]]])  # a root has no move
-    loss = jax.jit(losses.discount_loss)
+    loss = jax.jit(partial(losses.head_loss, head=DISCOUNT))
     sure, guess = (said_of_two_moves(discount_logits=logits) for logits in (sure, 0 * sure))
     np.testing.assert_allclose(loss(sure, two_moves(discount=[-0.9, 0.9])), 0, atol=1e-6)
     np.testing.assert_allclose(loss(sure, two_moves(discount=[0.0, 0.9])), 50.0)

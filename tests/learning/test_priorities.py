@@ -216,7 +216,7 @@ def test_a_priority_is_the_distance_of_search_value_and_return_whatever_the_valu
     sample = Sample(jnp.arange(30), jnp.arange(30), jnp.linspace(0.1, 1.0, 30))
     stops = partial(targets.stops, stop_at_exploration=True)
     updated = partial(priorities.updated, make_targets=make_targets, stops=stops)
-    found, metrics = jax.jit(updated)(sample, window, batch)
+    (found,), metrics = jax.jit(updated)(sample, window, batch)
     _, value, _ = reference.make(window, unroll_steps=2, td_steps=4, td_lambda=1.0)
     error, known = np.abs(np.asarray(window.search_value)[:, 0] - value[:, 0]), ~np.asarray(window.explored)[:, 0]
     np.testing.assert_allclose(found.values["priority"][known], error[known] + priorities.FLOOR, rtol=1e-4)
@@ -241,7 +241,7 @@ def test_a_window_whose_return_stops_at_once_keeps_its_priority(stop_at_explorat
     sample = Sample(jnp.zeros(3, jnp.int32), jnp.arange(3), jnp.ones(3))
     stops = partial(targets.stops, **hyperparameters)
     updated = jax.jit(partial(priorities.updated, make_targets=make, stops=stops))
-    write_back, metrics = updated(sample, window, NO_BATCH)
+    (write_back,), metrics = updated(sample, window, NO_BATCH)
     ring = make_ring(games=3)._replace(priority=jnp.full((C, 3), 0.7))
     written = jax.jit(replay.write_back)(ring, (write_back,))
     np.testing.assert_allclose(written.priority[0], found, rtol=1e-6)

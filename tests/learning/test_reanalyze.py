@@ -9,10 +9,10 @@ import pytest
 
 from muzero_jax.games.environment import make_environment
 from muzero_jax.learning import reanalyze, replay, self_play
-from muzero_jax.ops.devices import AXIS
+from muzero_jax.ops.mesh import AXIS
 from muzero_jax.types import LearnerState, Sample, SearchOutput
 from tests.reference.programs import alone, on_devices
-from tests.reference.windows import NO_BATCH, frame_of, random_window
+from tests.reference.windows import frame_of, random_window
 
 N, L, A, FRAMES = 5, 7, 3, 3
 
@@ -25,16 +25,17 @@ def reading_search(params, key, position):
     return SearchOutput(jnp.zeros(len(observation), jnp.int32), policy, params * observation[:, 0])
 
 
-@partial(jax.jit, static_argnames=("num_windows", "num_frames"))
-def refresh_by_reading(params, window, key, *, num_windows, num_frames):
-    is_chosen = jnp.ones(num_windows, bool)
-    return reanalyze.refresh(params, window, key, search=reading_search, is_chosen=is_chosen, num_frames=num_frames)
+def learner_with(params, target_params=None):
+    return LearnerState(params, None, jnp.int32(0), target_params)
 
 
-def fresh_targets(sample, window, *, share, num_frames=FRAMES):
-    """What one device writes back."""
-    of_batch = partial(reanalyze.fresh_targets, batch=NO_BATCH, share=share, num_frames=num_frames)
-    return alone(lambda *x: of_batch(*x)[0], sample, window)
+def refreshed(window, *, weight=10.0, num_windows=N, num_frames=FRAMES, sample=None, target=None):
+    """What one device gets of `num_windows` windows that are searched again, and what it writes back."""
+    num = len(window.action)
+    sample = sample or Sample(jnp.zeros(num, jnp.int32), jnp.arange(num), jnp.ones(num))
+    refresh = partial(reanalyze.refresh, search=reading_search, share=num_windows / num, num_frames=num_frames)
+    fresh, (found,), _ = alone(refresh, learner_with(jnp.float32(weight), target), sample, window, jax.random.key(0))
+    return fresh, found
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,7 @@ def window():
 
 @pytest.mark.parametrize("num_windows", [1, 2, N])
 def test_the_first_frames_of_the_first_windows_get_fresh_policy_and_value(window, num_windows):
-    fresh = refresh_by_reading(jnp.float32(10.0), window, jax.random.key(0), num_windows=num_windows, num_frames=FRAMES)
+    fresh, _ = refreshed(window, num_windows=num_windows)
     for i in range(N):
         for frame in range(L):
             if i < num_windows and frame < FRAMES:
@@ -56,17 +57,9 @@ def test_the_first_frames_of_the_first_windows_get_fresh_policy_and_value(window
                 np.testing.assert_array_equal(fresh.search_policy[i, frame], window.search_policy[i, frame])
 
 
-def learner_with(params, target_params=None):
-    return LearnerState(params, None, jnp.int32(0), target_params)
-
-
 def test_the_target_network_searches_if_there_is_one_and_else_the_network_itself(window):
-    refresh = partial(reanalyze.refresh_share, search=reading_search, share=1.0, num_frames=FRAMES)
-    for learner, weight in (
-        (learner_with(jnp.float32(10.0)), 10),
-        (learner_with(jnp.float32(10.0), jnp.float32(3.0)), 3),
-    ):
-        fresh, _ = alone(refresh, learner, window, jax.random.key(0))
+    for target, weight in ((None, 10), (jnp.float32(3.0), 3)):
+        fresh, _ = refreshed(window, target=target)
         np.testing.assert_allclose(fresh.search_value[:, :FRAMES], weight * window.observation[:, :FRAMES, 0])
 
 
@@ -74,16 +67,14 @@ def test_the_target_network_searches_if_there_is_one_and_else_the_network_itself
 def test_the_number_of_windows_searched_does_not_depend_on_the_number_of_devices(num_devices, share, total):
     """0.05 of 64 windows are 3.2, so 3; if each of 8 devices rounded its share, 8. Metrics are means over these."""
     stored = jax.device_get(random_window(0, 64, L, A))
-    stored = stored._replace(search_age=np.arange(64 * L, dtype=np.int32).reshape(64, L))
     share_of_each = jax.tree.map(lambda x: x.reshape(num_devices, -1, *x.shape[1:]), stored)
     places = np.zeros((num_devices, 64 // num_devices), np.int32)
     sample = Sample(places, places, np.ones(places.shape, np.float32))
 
     def learn(sample, window):
-        key = jax.random.key(0)
-        refresh = partial(reanalyze.refresh_share, search=reading_search, share=share, num_frames=FRAMES)
-        fresh, metrics = refresh(learner_with(jnp.float32(10.0)), window, key)
-        found, _ = reanalyze.fresh_targets(sample, fresh, NO_BATCH, share=share, num_frames=FRAMES)
+        learner, key = learner_with(jnp.float32(10.0)), jax.random.key(0)
+        refresh = partial(reanalyze.refresh, search=reading_search, share=share, num_frames=FRAMES)
+        fresh, (found,), metrics = refresh(learner, sample, window, key)
         return fresh, found, jax.lax.pmean(metrics, AXIS)
 
     fresh, found, metrics = jax.device_get(on_devices(learn, sample, share_of_each))
@@ -92,16 +83,15 @@ def test_the_number_of_windows_searched_does_not_depend_on_the_number_of_devices
     assert is_fresh[:, :FRAMES].all(axis=1).sum() == total
     drift = np.abs(fresh.search_value - share_of_each.search_value).reshape(64, L)[is_fresh]
     np.testing.assert_allclose(metrics["train/stale_value"], drift.mean(), rtol=1e-5)
-    np.testing.assert_allclose(metrics["train/stale_iterations"], stored.search_age[is_fresh].mean(), rtol=1e-5)
 
 
 def test_frames_of_cheap_searches_count_as_fully_searched_after_reanalyze(window):
     cheap = window._replace(in_full=jnp.zeros((N, L), bool))
-    fresh = refresh_by_reading(jnp.float32(1.0), cheap, jax.random.key(0), num_windows=2, num_frames=FRAMES)
+    fresh, _ = refreshed(cheap, num_windows=2)
     np.testing.assert_array_equal(fresh.in_full, (np.arange(N)[:, None] < 2) & (np.arange(L) < FRAMES))
     ring = replay.init(frame_of(cheap), num_envs=1, replay_length=L)
     sample = Sample(jnp.zeros(1, jnp.int32), jnp.zeros(1, jnp.int32), jnp.ones(1))
-    found = fresh_targets(sample, jax.tree.map(lambda x: x[:1], fresh), share=0.2)
+    _, found = refreshed(jax.tree.map(lambda x: x[:1], cheap), num_windows=1, sample=sample)
     written = jax.jit(replay.write_back)(ring, (found,))
     np.testing.assert_array_equal(written.transitions.in_full[:, 0], np.arange(L) < FRAMES)
 
@@ -115,8 +105,7 @@ def test_frames_of_the_next_episode_at_a_windows_end_get_their_own_targets_too()
     sample = Sample(jnp.zeros(1, jnp.int32), jnp.zeros(1, jnp.int32), jnp.ones(1))
     gather = partial(replay.gather, observation_shape=(2,), window_length=5, observation_length=5)
     window = jax.jit(gather)(ring, sample)
-    fresh = refresh_by_reading(jnp.float32(10.0), window, jax.random.key(0), num_windows=1, num_frames=5)
-    found = fresh_targets(sample, fresh, share=1.0, num_frames=5)
+    _, found = refreshed(window, num_windows=1, num_frames=5, sample=sample)
     written = jax.jit(replay.write_back)(ring, (found,)).transitions
     np.testing.assert_allclose(written.search_value, 10 * game.observation[..., 0])
     legal = np.asarray(game.legal_action_mask)
@@ -134,7 +123,6 @@ def test_with_the_ground_truth_model_each_frame_is_searched_from_its_own_state()
         is_own = (seen == position.observation).all((1, 2, 3)) & (legal == position.legal_action_mask).all(-1)
         return SearchOutput(jnp.zeros(len(legal), jnp.int32), legal.astype(jnp.float32), is_own.astype(jnp.float32))
 
-    @jax.jit
     def searched_again(start):
         explore = partial(self_play.choose, exploration=1.0)
         play = partial(self_play.rollout, environment=environment, search=comparing_search, choose=explore)
@@ -144,10 +132,10 @@ def test_with_the_ground_truth_model_each_frame_is_searched_from_its_own_state()
         shape = environment.observation_shape
         window = replay.gather(ring, sample, observation_shape=shape, window_length=3, observation_length=3)
         stored = window._replace(search_value=jnp.zeros((4, 3)))
-        refresh = partial(reanalyze.refresh, search=comparing_search, is_chosen=jnp.ones(4, bool), num_frames=3)
-        return refresh(None, stored, jax.random.key(3))
+        refresh = partial(reanalyze.refresh, search=comparing_search, share=1.0, num_frames=3)
+        return refresh(learner_with(jnp.float32(0.0)), sample, stored, jax.random.key(3))[0]
 
-    fresh = searched_again(self_play.init(environment, jax.random.key(1), num_envs=4))
+    fresh = alone(searched_again, self_play.init(environment, jax.random.key(1), num_envs=4))
     np.testing.assert_array_equal(fresh.search_value, 1)
     assert len(np.unique(np.reshape(fresh.observation, (12, -1)), axis=0)) > 6
 
@@ -157,11 +145,11 @@ def test_with_the_ground_truth_model_each_frame_is_searched_from_its_own_state()
 
 def test_staleness_is_the_mean_distance_of_values_and_of_policies(window):
     weight, one_hot, staleness = np.ones(N, np.float32), np.eye(A, dtype=np.float32), jax.jit(reanalyze.staleness)
-    same = staleness(window, window, weight)
-    assert same == {"train/stale_value": 0, "train/stale_policy": 0}, "and no age where the buffer keeps none"
+    same = staleness(window._asdict(), window, weight)
+    assert same == {"train/stale_value": 0, "train/stale_policy": 0}
     half = np.arange(N * L).reshape(N, L) % 2  # 18 of 35 frames change
     stored = window._replace(search_policy=one_hot[0 * half], search_value=np.float32(0 * half))
     fresh = stored._replace(search_policy=one_hot[2 - 2 * half], search_value=np.float32(-0.5 * (1 - half)))
-    moved = staleness(fresh, stored, weight)
+    moved = staleness(fresh._asdict(), stored, weight)
     np.testing.assert_allclose(moved["train/stale_value"], 0.5 * 18 / 35, rtol=1e-6)
     np.testing.assert_allclose(moved["train/stale_policy"], 18 / 35, rtol=1e-6)  # total variation: 1 where disjoint

@@ -10,7 +10,6 @@ from scipy.stats import chisquare
 
 from muzero_jax.learning import replay
 from muzero_jax.types import Sample, WriteBack
-from tests.learning.test_reanalyze import fresh_targets
 from tests.reference.windows import frame_of, make_window
 
 C, B, T, L, K = 12, 3, 4, 6, 2
@@ -215,8 +214,10 @@ def test_fresh_targets_land_in_exactly_the_frames_that_were_searched(histories, 
     padding = C * B - len(slot)
     sample = sample_at(*(np.pad(x, (0, padding), mode="edge") for x in (slot, game)))
     window = gather(ring, sample, window_length=L, observation_length=L)
-    named = window._replace(search_value=1000.0 + window.action, search_policy=window.search_policy * 0)
-    found = fresh_targets(sample, named, share=1.0, num_frames=L)
+    values = {"search_value": 1000.0 + window.action, "search_policy": window.search_policy * 0}
+    shape = window.action.shape
+    place = sample.slot[:, None] + jnp.arange(L), jnp.broadcast_to(sample.game[:, None], shape)
+    found = WriteBack(*place, is_known=jnp.ones(shape, bool), values=values)
     written = write_back(ring, (found,)).transitions
     for time in range(total - C, total):
         row = written.search_value[time % C]
@@ -225,29 +226,9 @@ def test_fresh_targets_land_in_exactly_the_frames_that_were_searched(histories, 
         assert not np.asarray(written.search_policy[time % C]).any()
 
 
-# --- how old a search is ----------------------------------------------------------------------------------------------
-
-
-def test_search_age_is_the_number_of_iterations_since_the_search():
-    """New frames and searches written back have age 0, and each iteration ends by adding 1."""
-    ring = empty(is_reanalyzed=True)
-    assert empty().transitions.search_age is None
-    for index in range(3):
-        ring = write_back(add(ring, rollout(index)), ())
-    np.testing.assert_array_equal(ring.transitions.search_age, np.repeat([3, 2, 1], T)[:, None] * np.ones((1, B)))
-    found = WriteBack(
-        *(jnp.array(x) for x in ([1, 6, 6], [0, 2, 1], [True, True, False])), {"search_age": jnp.zeros(3, jnp.int32)}
-    )
-    ring = write_back(ring, (found,))
-    wanted = np.repeat([4, 3, 2], T)[:, None] * np.ones((1, B))
-    wanted[1, 0] = wanted[6, 2] = 1
-    np.testing.assert_array_equal(ring.transitions.search_age, wanted)
-    np.testing.assert_array_equal(add(ring, rollout(3)).transitions.search_age[:T], 0)
-
-
-def test_writing_only_a_priority_does_not_reset_the_search_age():
-    ring = empty(is_prioritised=True, is_reanalyzed=True)
+def test_writing_only_a_priority_changes_nothing_else():
+    ring = empty(is_prioritised=True)
     found = WriteBack(jnp.array([5]), jnp.array([1]), jnp.array([True]), {"priority": jnp.array([0.5])})
-    ring = write_back(ring, (found,))
-    assert (np.asarray(ring.transitions.search_age) == 1).all()
-    assert float(ring.priority[5, 1]) == 0.5 and np.count_nonzero(ring.priority) == 1
+    written = write_back(ring, (found,))
+    jax.tree.map(np.testing.assert_array_equal, written.transitions, ring.transitions)
+    assert float(written.priority[5, 1]) == 0.5 and np.count_nonzero(written.priority != ring.priority) == 1

@@ -8,7 +8,7 @@ import pytest
 from muzero_jax.networks import layers
 from muzero_jax.networks.attention import Transformer, attend
 
-SIZES = layers.Sizes(
+SIZES = layers.NetworkSizes(
     num_actions=10,
     num_bins=3,
     observation_shape=(3, 2, 4),

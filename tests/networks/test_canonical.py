@@ -5,9 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from muzero_jax.algorithm.heads import LEGALITY
 from muzero_jax.games.environment import make_environment
 from muzero_jax.networks import canonical
-from muzero_jax.networks.layers import Abilities
+from muzero_jax.networks.contract import Abilities
 from tests.reference.models import BOARD, make_network, random_params
 
 HEX = make_environment("hex", board_size=3)
@@ -15,7 +16,7 @@ N = 6
 
 
 def make_model(kind="observation", *, canonical=True):
-    return make_network(kind, HEX, abilities=Abilities(legality=True, canonical=canonical))
+    return make_network(kind, HEX, abilities=Abilities(heads=(LEGALITY,), canonical=canonical))
 
 
 @pytest.fixture(scope="module")

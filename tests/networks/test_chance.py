@@ -10,7 +10,7 @@ import pytest
 
 import muzero_jax
 from muzero_jax.networks import contract
-from muzero_jax.networks.layers import MUZERO, Abilities
+from muzero_jax.networks.contract import MUZERO, Abilities
 from tests.reference.models import BOARD, make_network, random_params
 
 N, S, A, C = 4, 3, BOARD.num_actions, 5

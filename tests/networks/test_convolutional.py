@@ -7,7 +7,7 @@ import pytest
 
 from muzero_jax.games.environment import make_environment
 from muzero_jax.networks import convolutional, imagining, layers
-from muzero_jax.networks import model as networks
+from muzero_jax.networks.model import _board_of
 from tests.networks.test_model import SIZES, key, randomised
 from tests.reference.models import make_network, random_params
 
@@ -34,7 +34,7 @@ def test_the_same_weights_answer_on_every_board_size():
 
 def test_an_actions_kind_is_its_rank_on_a_cell_or_its_number_among_actions_without_one():
     """Two actions on cell 0, none on cell 1, one on cell 2, and two that touch no cell; outputs are cell by cell."""
-    kinds = convolutional.kinds_of(layers.Board((1, 3), (0, -1, 2, 0, -1)))
+    kinds = convolutional.kinds_of(layers.BoardLayout((1, 3), (0, -1, 2, 0, -1)))
     assert (kinds.num_cell, kinds.num_free) == (2, 2)
     np.testing.assert_array_equal(kinds.kind, [0, 2, 0, 1, 3])
     np.testing.assert_array_equal(kinds.output, [0, 6, 4, 1, 7])
@@ -43,21 +43,21 @@ def test_an_actions_kind_is_its_rank_on_a_cell_or_its_number_among_actions_witho
 @pytest.mark.parametrize("env, size", [("hex", 3), ("tic_tac_toe", None), ("othello", None)])
 def test_if_each_action_is_a_cell_the_outputs_are_in_the_order_of_the_actions(env, size):
     environment, _ = make_model(env, size)
-    kinds = convolutional.kinds_of(networks._board_of(environment, "fully_convolutional"))
+    kinds = convolutional.kinds_of(_board_of(environment, "fully_convolutional"))
     np.testing.assert_array_equal(kinds.output, np.arange(environment.num_actions))
     assert kinds.num_cell == 1 and kinds.num_free == (env != "tic_tac_toe")
 
 
 def test_an_actions_logit_is_read_at_its_cell():
     """One linear map of a cell's channels, alike in every cell; the pass's comes from the whole board."""
-    board = layers.Board((2, 2), (3, 0, -1, 2, 1))
-    heads = convolutional.CellHeads(SIZES, convolutional.kinds_of(board), 1, (3,))
+    board = layers.BoardLayout((2, 2), (3, 0, -1, 2, 1))
+    heads = convolutional.CellHeads(SIZES, convolutional.kinds_of(board), ("policy",), {"value": 3})
     x = jax.random.normal(key(1), (N, 2, 2, 4))
     params, answer = randomised(jax.jit(heads.init)(key(0), x)), jax.jit(heads.apply)
-    logits, vector = answer(params, x)
+    logits, vector = answer(params, x).values()
     assert logits.shape == (N, 5) and vector.shape == (N, 3)
     swapped = x[:, ::-1]  # rows exchanged: cells 0 and 2, 1 and 3
-    other, same = answer(params, swapped)
+    other, same = answer(params, swapped).values()
     np.testing.assert_allclose(other, logits[:, [4, 3, 2, 1, 0]], rtol=1e-5)
     np.testing.assert_allclose(same, vector, rtol=1e-5)
 

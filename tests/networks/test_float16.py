@@ -9,11 +9,11 @@ import numpy as np
 import optax
 import pytest
 
-from muzero_jax import algorithm as algorithms
+from muzero_jax.algorithm import make_algorithm
 from muzero_jax.algorithm.learning import build_terms
 from muzero_jax.learning import learner, losses
 from muzero_jax.networks import layers
-from muzero_jax.ops.devices import AXIS
+from muzero_jax.ops.mesh import AXIS
 from muzero_jax.run.program import make_chunk, make_init
 from muzero_jax.run.run import not_finite
 from muzero_jax.types import Batch, Targets
@@ -127,8 +127,8 @@ def test_loss_and_gradient_in_float16_are_close_to_float32(kind):
     @partial(jax.jit, compiler_options=QUICKLY)
     def both(params, scale):
         def scaled_loss(params, model, scale):
-            terms = build_terms(config, BOARD, model)
-            return scale * losses.loss(params, batch, model=model, terms=terms, checkpoint=False, abreast=False)[0]
+            terms = build_terms(config, model)
+            return scale * losses.loss(params, batch, model=model, terms=terms, checkpoint=False, batched=False)[0]
 
         gradient_fn = jax.value_and_grad(scaled_loss)
         return gradient_fn(params, one, 1.0), gradient_fn(params, other, scale)
@@ -148,7 +148,7 @@ CONFIG = replace(tiny_run.CONFIG, network=NETWORK, targets=replace(tiny_run.CONF
 
 
 def test_a_float16_run_scales_its_loss_and_keeps_parameters_and_search_results_in_float32():
-    algorithm, mesh = algorithms.make(CONFIG), tiny_run.mesh()
+    algorithm, mesh = make_algorithm(CONFIG), tiny_run.mesh()
     state = make_init(algorithm, CONFIG.seed, mesh).eval_shape()
     assert isinstance(state.learner.optimiser_state, learner.ScaledState)
     assert {leaf.dtype for leaf in jax.tree.leaves(state.learner.params)} == {jnp.dtype("float32")}

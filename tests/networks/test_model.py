@@ -10,20 +10,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import algorithm as algorithms
-from muzero_jax.apps.check.model import disturbed
+from muzero_jax.algorithm import make_algorithm
+from muzero_jax.apps.check.model_checks import disturbed
+from muzero_jax.config.config import Config
 from muzero_jax.networks import layers
-from muzero_jax.networks import model as networks
+from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
-from muzero_jax.ops import convolution, devices
-from muzero_jax.storage.config import Config
+from muzero_jax.ops import convolution
+from muzero_jax.ops.devices import made_for
 from muzero_jax.types import Model
 from tests.reference.models import BOARD, make_network
 
 N, WIDTH, S = 5, 8, 7
 PASS = 9
-CELLS_AND_PASS = layers.Board((3, 3), (*range(9), -1))
-SIZES = layers.Sizes(
+CELLS_AND_PASS = layers.BoardLayout((3, 3), (*range(9), -1))
+SIZES = layers.NetworkSizes(
     num_actions=BOARD.num_actions,
     num_bins=S,
     observation_shape=BOARD.observation_shape,
@@ -49,7 +50,7 @@ def key(seed):
     return jax.random.key(seed, impl="rbg")  # compiles in a quarter of threefry's time
 
 
-make_model = partial(make_network, support=Support(-1.0, 1.0, S))
+small_model = partial(make_network, support=Support(-1.0, 1.0, S))
 
 
 def randomised(params):
@@ -60,7 +61,7 @@ def randomised(params):
 
 @functools.cache
 def compiled(kind):
-    model = make_model(kind)
+    model = small_model(kind)
     fresh = jax.device_get(jax.jit(model.init)(key(0)))
     initial, recurrent = jax.jit(model.initial_inference), jax.jit(model.recurrent_inference)
     return Case(kind, model, fresh, randomised(fresh), initial, recurrent)
@@ -113,7 +114,7 @@ def test_heads_start_at_a_uniform_policy_and_at_value_and_reward_0(case, observa
 
 def test_parameters_are_float32_whatever_the_arithmetic():
     for kind in ("mlp", "observation", "tower", "attention", "fully_convolutional"):
-        models = (make_model(kind, compute_dtype=dtype) for dtype in ("float32", "bfloat16"))
+        models = (small_model(kind, compute_dtype=dtype) for dtype in ("float32", "bfloat16"))
         shapes = [jax.eval_shape(model.init, jax.random.key(0)) for model in models]
         assert shapes[0] == shapes[1]
         assert {leaf.dtype for leaf in jax.tree.leaves(shapes[1])} == {jnp.dtype("float32")}
@@ -127,7 +128,7 @@ def test_reconstruction_has_the_observations_shape_and_depends_on_the_embedding(
 
 
 def test_arithmetic_in_bfloat16_stays_close_to_float32(case, observation):
-    model = make_model(case.kind, compute_dtype="bfloat16")
+    model = small_model(case.kind, compute_dtype="bfloat16")
     observation = (observation > 0.5).astype(np.float32)
 
     @jax.jit
@@ -150,7 +151,7 @@ def test_arithmetic_in_bfloat16_stays_close_to_float32(case, observation):
 
 @pytest.mark.parametrize("kind", ["mlp", "tower", "observation", "attention", "fully_convolutional"])
 def test_with_bfloat16_products_trunks_multiply_bfloat16_and_everything_else_is_float32(kind, observation):
-    model = make_model(kind, width=32, compute_dtype="bfloat16_products")
+    model = small_model(kind, width=32, compute_dtype="bfloat16_products")
     params, observation = jax.eval_shape(model.init, key(0)), jnp.asarray(observation)
 
     def unroll(params):
@@ -235,7 +236,7 @@ def test_a_kernel_placed_on_a_cell_is_the_convolution_of_a_one_there(shape):
 
     wanted, wanted_gradient = with_gradient(by_convolution, kernel)
     for device in (None, SimpleNamespace(platform="gpu")):
-        with devices.made_for(device):
+        with made_for(device):
             found, gradient = with_gradient(partial(by_look_up), kernel)  # a function of its own, traced again
         np.testing.assert_allclose(found, wanted, atol=1e-6)
         np.testing.assert_allclose(gradient, wanted_gradient, atol=1e-4)
@@ -258,8 +259,8 @@ def test_an_accelerators_products_are_a_cpus_look_ups_and_convolutions(activatio
     action = jnp.arange(N, dtype=jnp.int32)
 
     def outputs_and_gradient(device):
-        with devices.made_for(device):
-            model = networks.make_model(
+        with made_for(device):
+            model = make_model(
                 BOARD, Support(-1.0, 1.0, S), kind="observation", width=WIDTH, num_blocks=1, activation=activation,
                 compute_dtype="float32",
             )  # fmt: skip
@@ -361,7 +362,7 @@ def test_the_observation_network_refuses_observations_that_are_not_boolean():
 
 
 def test_the_support_of_a_run_is_the_range_of_a_board_games_returns():
-    model = algorithms.make(Config(env="tic_tac_toe")).model
+    model = make_algorithm(Config(env="tic_tac_toe")).model
     lost_and_won = np.float32(100.0 * np.eye(21)[[0, 20]])
     np.testing.assert_allclose(jax.jit(model.to_scalar)(lost_and_won), [-1, 1], rtol=1e-6)
 

@@ -29,8 +29,8 @@ def test_a_screen_is_shrunk_to_64_cells_or_fewer(shape, sizes):
 
 
 def test_each_cell_reconstructs_its_own_block_of_the_picture():
-    sizes = pixels.Sizes(3, 1, (6, 10, 2), 5, 1, jax.nn.relu, jnp.float32)
-    picture = pixels.Picture(sizes._replace(observation_shape=(12, 20, 2)))
+    sizes = pixels.NetworkSizes(3, 1, (6, 10, 2), 5, 1, jax.nn.relu, jnp.float32)
+    picture = pixels.PixelDecoder(sizes._replace(observation_shape=(12, 20, 2)))
     cells = jnp.zeros((1, 6, 10, 5))
     params = picture.init(jax.random.key(0), cells)
     lit = np.asarray(picture.apply(params, cells.at[0, 1, 3].set(1.0)) != 0)[0]
@@ -49,14 +49,14 @@ def test_a_screen_of_minatar_is_embedded_in_25_cells_and_reconstructed_whole():
 
 @pytest.mark.parametrize("hidden", [0, 16])
 def test_only_a_hidden_layer_tells_how_distant_cells_stand_to_each_other(hidden):
-    sizes = pixels.Sizes(3, 1, (32, 64, 4), 4, 1, jax.nn.relu, jnp.dtype("float32"))
-    heads = pixels.Heads(sizes, (2,), 8, hidden=hidden)
+    sizes = pixels.NetworkSizes(3, 1, (32, 64, 4), 4, 1, jax.nn.relu, jnp.dtype("float32"))
+    heads = pixels.Heads(sizes, {"numbers": 2}, 8, hidden=hidden)
     none = jnp.zeros((1, 4, 8, 4))
     params = jax.tree.map(
         lambda x: x + jax.random.normal(jax.random.key(x.size), x.shape), heads.init(jax.random.key(0), none)
     )
     ball, paddle = (none.at[0, row, column].set(jnp.arange(4.0)) for row, column in ((0, 0), (3, 7)))
-    neither, one, other, both = (heads.apply(params, cells)[0] for cells in (none, ball, paddle, ball + paddle))
+    neither, one, other, both = (heads.apply(params, cells)["numbers"] for cells in (none, ball, paddle, ball + paddle))
     assert np.allclose(both + neither, one + other, atol=1e-4) == (not hidden)
 
 

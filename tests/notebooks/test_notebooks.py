@@ -9,7 +9,7 @@ import pytest
 
 from muzero_jax import presets
 from muzero_jax.apps import notebook
-from muzero_jax.storage.validation import validate
+from muzero_jax.config.validation import validate
 from tests.reference.pages import ROOT
 
 FOLDER = ROOT / "notebooks"

@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.ops import bfloat16_products, devices
+from muzero_jax.ops import bfloat16_products
+from muzero_jax.ops.devices import has_amx
 
 
 def rounded(array):
@@ -23,7 +24,7 @@ def random_factors(rows, inner, columns):
 @pytest.fixture(params=[True, False], ids=["units", "no units"])
 def units(request, monkeypatch):
     """On a CPU with units for such products, and on one without, where rounded factors are multiplied in float32."""
-    monkeypatch.setattr(bfloat16_products, "has_amx", lambda: request.param and devices.has_amx())
+    monkeypatch.setattr(bfloat16_products, "has_amx", lambda: request.param and has_amx())
 
 
 @pytest.mark.usefixtures("units")

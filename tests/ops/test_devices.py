@@ -10,6 +10,16 @@ import pytest
 
 from muzero_jax import presets
 from muzero_jax.ops import devices, precision
+from muzero_jax.ops.devices import METAL, device_kind
+from muzero_jax.run import machine
+from muzero_jax.run.machine import (
+    _cgroup_cpu_quota,
+    _cgroup_memory_free,
+    _start_backend,
+    available_memory_bytes,
+    configure_devices,
+    describe_device,
+)
 
 
 def test_a_containers_cpu_and_memory_limits_are_read_if_it_has_any(tmp_path):
@@ -18,20 +28,20 @@ def test_a_containers_cpu_and_memory_limits_are_read_if_it_has_any(tmp_path):
         (tmp_path / "cpu.max").write_text(f"{quota} 100000\n")
         (tmp_path / "memory.max").write_text(f"{limit}\n")
         (tmp_path / "memory.current").write_text("400\n")
-        assert (devices._cgroup_cpu_quota(tmp_path), devices._cgroup_memory_free(tmp_path)) == (cores, free)
+        assert (_cgroup_cpu_quota(tmp_path), _cgroup_memory_free(tmp_path)) == (cores, free)
 
 
 def test_a_missing_kind_of_device_prints_one_line_and_the_cpu_is_used(capsys):
-    assert devices.configure_devices(2, "gpu") == 2
+    assert configure_devices(2, "gpu") == 2
     assert capsys.readouterr().err == "JAX finds no GPU on this machine; the CPU is used instead\n"
-    assert devices.configure_devices(2, "cpu") == devices.configure_devices(2, "auto") == 2
+    assert configure_devices(2, "cpu") == configure_devices(2, "auto") == 2
     assert capsys.readouterr().err == ""
 
 
 def test_importing_starts_no_backend_and_the_cpu_becomes_as_many_devices_as_asked():
     program = (
         "import jax; import muzero_jax; muzero_jax.train\n"
-        "from muzero_jax.ops.devices import configure_devices, describe_device\n"
+        "from muzero_jax.run.machine import configure_devices, describe_device\n"
         "print(configure_devices(3), len(jax.devices()), describe_device())"
     )
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
@@ -60,7 +70,7 @@ hardware_utils.has_visible_nvidia_gpu = lambda: False
 )
 def test_an_accelerator_that_does_not_start_prints_one_line_and_the_cpu_is_used(machine, platforms, reason):
     program = machine + (
-        "import jax; from muzero_jax.ops.devices import configure_devices\n"
+        "import jax; from muzero_jax.run.machine import configure_devices\n"
         "print(configure_devices(3, 'gpu'), len(jax.devices()), jax.jit(lambda x: x + 1)(1).device.platform)"
     )
     environment = os.environ | {"JAX_PLATFORMS": platforms}
@@ -77,49 +87,50 @@ def test_an_accelerator_that_does_not_start_prints_one_line_and_the_cpu_is_used(
     [
         ("gpu", {"bytes_limit": 16 * 2**30}, 16 * 2**30, "small GPU"),
         ("rocm", None, 10 * 2**30, "large GPU"),
-        (devices.METAL, None, 10 * 2**30, "small GPU"),
+        (METAL, None, 10 * 2**30, "small GPU"),
     ],
 )
 def test_a_device_without_memory_statistics_is_given_the_hosts_memory(monkeypatch, name, told, available, kind):
-    """An Apple GPU shares it, so its kind follows from it."""
+    """An Apple GPU shares it, so its kind follows from all there is, however much is free."""
     monkeypatch.setattr(jax, "devices", lambda: [SimpleNamespace(platform=name, memory_stats=lambda: told)])
-    monkeypatch.setattr(devices, "_mem_available", lambda: 10 * 2**30)
-    monkeypatch.setattr(devices, "_cgroup_memory_free", lambda root: None)
-    assert (devices.available_memory_bytes(), devices.kind()) == (available, kind)
+    monkeypatch.setattr(machine, "_mem_available", lambda: 10 * 2**30)
+    monkeypatch.setattr(machine, "_cgroup_memory_free", lambda root: None)
+    monkeypatch.setattr(devices, "physical_memory_bytes", lambda: 16 * 2**30)
+    assert (available_memory_bytes(), device_kind()) == (available, kind)
 
 
 def test_an_apple_gpu_is_an_accelerator_in_float32_that_searches_in_passes(monkeypatch):
     """A run of its preset; the plugin itself runs on a Mac only."""
-    gpu = SimpleNamespace(platform=devices.METAL, memory_stats=lambda: None, client=None, device_kind="Apple M4")
+    gpu = SimpleNamespace(platform=METAL, memory_stats=lambda: None, client=None, device_kind="Apple M4")
     monkeypatch.setattr(jax, "devices", lambda: [gpu])
-    monkeypatch.setattr(devices, "_mem_available", lambda: 16 * 2**30)
+    monkeypatch.setattr(devices, "physical_memory_bytes", lambda: 16 * 2**30)
     config = presets.preset("hex", 5)
     assert (config.search.engine, config.self_play.num_envs) == ("passes", 2048)
     assert precision.resolve("auto").compute_dtype == "float32"
-    assert devices.describe_device(1) == "Apple M4 (mps)"
+    assert describe_device(1) == "Apple M4 (mps)"
 
 
 @pytest.mark.parametrize(
-    ("machine", "plugin", "is_said"), [("arm64", None, True), ("arm64", "", False), ("x86_64", None, False)]
+    ("processor", "plugin", "is_said"), [("arm64", None, True), ("arm64", "", False), ("x86_64", None, False)]
 )
-def test_a_mac_without_the_plugin_is_told_of_it(monkeypatch, capsys, machine, plugin, is_said):
-    monkeypatch.setattr(devices.platform, "system", lambda: "Darwin")
-    monkeypatch.setattr(devices.platform, "machine", lambda: machine)
-    monkeypatch.setattr(devices, "find_spec", lambda name: plugin)
-    devices._start_backend("auto")
+def test_a_mac_without_the_plugin_is_told_of_it(monkeypatch, capsys, processor, plugin, is_said):
+    monkeypatch.setattr(machine.platform, "system", lambda: "Darwin")
+    monkeypatch.setattr(machine.platform, "machine", lambda: processor)
+    monkeypatch.setattr(machine, "find_spec", lambda name: plugin)
+    _start_backend("auto")
     assert ("metal" in capsys.readouterr().err) == is_said
 
 
 def test_devices_already_in_use_are_kept_and_more_are_refused():
     jax.devices()
-    assert devices.configure_devices() == 2
-    assert devices.configure_devices(1) == 1
+    assert configure_devices() == 2
+    assert configure_devices(1) == 1
     with pytest.raises(ValueError, match="^--devices 5 .* at most 2$"):
-        devices.configure_devices(5)
+        configure_devices(5)
 
 
 def test_host_memory_is_shared_equally_by_cpu_devices(monkeypatch):
-    monkeypatch.setattr(devices, "_mem_available", lambda: 1000)
-    monkeypatch.setattr(devices, "_cgroup_memory_free", lambda root: 600)
-    assert devices.available_memory_bytes() == 600
-    assert devices.available_memory_bytes(2) == 300
+    monkeypatch.setattr(machine, "_mem_available", lambda: 1000)
+    monkeypatch.setattr(machine, "_cgroup_memory_free", lambda root: 600)
+    assert available_memory_bytes() == 600
+    assert available_memory_bytes(2) == 300

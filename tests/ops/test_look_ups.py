@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.ops import devices, look_ups
+from muzero_jax.ops import look_ups
+from muzero_jax.ops.devices import made_for
 
 H100 = SimpleNamespace(platform="gpu", compute_capability="9.0")
 ROWS, COLUMNS, NUM = 26, 16, 32_768
@@ -37,7 +38,7 @@ def gradient(table, index, cotangent):
 def test_the_gradient_of_a_look_up_in_bfloat16_is_float32s(looked_up, device):
     """Summed in bfloat16 it would be 20% off."""
     table, index, cotangent, wanted = looked_up
-    with devices.made_for(device):
+    with made_for(device):
         outputs, found = jax.jit(partial(gradient))(table, index, cotangent)  # a function of its own, traced again
     np.testing.assert_array_equal(outputs, table.astype(jnp.bfloat16)[index])
     assert found.dtype == jnp.float32
@@ -58,7 +59,7 @@ def test_no_look_up_adds_by_a_scatter_on_an_accelerator(looked_up):
     table, index, cotangent, _ = looked_up
     x, order = jnp.ones((4, 5)), (3, 1, 4, 0, 2)
     permute = jax.grad(lambda x: look_ups.permuted(x, order).sum())
-    with devices.made_for(H100):
+    with made_for(H100):
         lowered = [jax.jit(partial(gradient)).lower(table, index, cotangent), jax.jit(permute).lower(x)]
     assert not any("scatter" in each.as_text() for each in lowered)
 

@@ -7,12 +7,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import algorithm as algorithms
-from muzero_jax.algorithm import learning
+from muzero_jax.algorithm import learning, make_algorithm
+from muzero_jax.config.config import Config
+from muzero_jax.config.groups import NetworkConfig, OptimiserConfig, SearchConfig
 from muzero_jax.games.environment import make_environment
 from muzero_jax.ops import micro_batches
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.config_groups import NetworkConfig, OptimiserConfig, SearchConfig
 from tests.reference.models import make_network
 
 
@@ -49,7 +48,7 @@ def test_only_towers_use_micro_batches_unless_a_flag_sets_their_size(network, op
         network=NetworkConfig(**({"width": 64} | network)),
         optimiser=OptimiserConfig(**optimiser),
     )
-    assert learning.micro_batch(config, algorithms.make(config).model, 128) == expected
+    assert learning.micro_batch(config, make_algorithm(config).model, 128) == expected
 
 
 @pytest.mark.parametrize("micro_batch", [1, 3, 6])
@@ -98,7 +97,7 @@ def test_every_search_calls_a_tower_in_parts_and_other_networks_whole(
     config = Config(env="hex", board_size=3, model="rules" if true_rules else "learned", search=search)
     asked = []
     model = spied(model._replace(layer_bytes=layer_bytes), asked)
-    search = algorithms.make(config, environment, model).search()
+    search = make_algorithm(config, environment, model).search()
     states = jax.vmap(environment.init)(jax.random.split(jax.random.key(0), 24))
     params = jax.eval_shape(model.init, jax.random.key(0))
     jax.eval_shape(search, params, jax.random.key(0), environment.roots(states))

@@ -6,6 +6,7 @@ import jax
 import pytest
 
 from muzero_jax.ops import devices, precision
+from muzero_jax.ops.devices import has_amx
 
 
 @pytest.mark.parametrize(
@@ -41,9 +42,9 @@ def test_only_a_cpu_with_amx_multiplies_bfloat16_and_computes_float32():
     ],
 )
 def test_amx_is_known_by_its_flag_and_used_from_jaxlib_0_9_on(monkeypatch, flags, jaxlib, units):
-    monkeypatch.setattr(devices, "_cpu_flags", lambda: flags)
+    monkeypatch.setattr(devices, "cpu_field", lambda name: {"flags": flags}[name])
     monkeypatch.setattr(devices, "version", lambda package: jaxlib)
-    assert devices.has_amx() == units
+    assert has_amx() == units
 
 
 @pytest.mark.parametrize("amx, chosen", [(True, "bfloat16_products"), (False, "float32")])

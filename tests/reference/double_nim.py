@@ -11,6 +11,7 @@ import jax.numpy as jnp
 from flax import struct
 from jax import Array
 
+from muzero_jax.algorithm.heads import DISCOUNT, LEGALITY
 from muzero_jax.types import Environment, Model, NetworkOutput, Step
 
 NUM_ACTIONS, MOST = 3, 8
@@ -91,4 +92,5 @@ def exact_model(*, predicts_legality: bool) -> Model:
         reconstruct=None,  # type: ignore
         to_scalar=lambda logits: logits[..., 0],
         scalar_loss=lambda logits, target: (logits[..., 0] - target) ** 2,
+        heads=(LEGALITY, DISCOUNT) if predicts_legality else (DISCOUNT,),
     )

@@ -5,8 +5,8 @@ import subprocess
 import sys
 from dataclasses import replace
 
+from muzero_jax.config import config_file
 from muzero_jax.run import metrics
-from muzero_jax.storage import config as configs
 from tests.reference import tiny_run
 from tests.reference.pages import ROOT
 
@@ -17,7 +17,7 @@ FLAGS = "--device cpu --devices 2 --no-tensorboard --checkpoint-minutes".split()
 def begin(run_dir, **changes):
     """Makes a run's folder with only a config: resuming it begins the run."""
     run_dir.mkdir()
-    configs.save(replace(tiny_run.CONFIG, **changes), run_dir)
+    config_file.save(replace(tiny_run.CONFIG, **changes), run_dir)
 
 
 def start(run_dir, *, cache, checkpoint_minutes=1e-9):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import jax
 import jax.numpy as jnp
 
-from muzero_jax.ops.devices import AXIS
+from muzero_jax.ops.mesh import AXIS
 
 QUICKLY: dict = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 """Compiler options that save compile time and cost speed."""

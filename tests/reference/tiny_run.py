@@ -8,15 +8,12 @@ import functools
 import jax
 import numpy as np
 
-from muzero_jax import algorithm as algorithms
+import muzero_jax.run.program
 from muzero_jax.agent import make_agent
-from muzero_jax.ops import devices
-from muzero_jax.run import program as programs
-from muzero_jax.run.session import Session
-from muzero_jax.storage import config as configs
-from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.config_groups import (
+from muzero_jax.algorithm import make_algorithm
+from muzero_jax.config import config_file
+from muzero_jax.config.config import Config
+from muzero_jax.config.groups import (
     EvaluationConfig,
     NetworkConfig,
     OptimiserConfig,
@@ -25,6 +22,9 @@ from muzero_jax.storage.config_groups import (
     SelfPlayConfig,
     TargetConfig,
 )
+from muzero_jax.config.session import Session
+from muzero_jax.ops.mesh import make_mesh
+from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
 
 CONFIG = Config(
     env="tic_tac_toe",
@@ -48,12 +48,12 @@ SESSION = Session(devices=2, tensorboard=False, checkpoint_minutes=1e-9)  # a ch
 
 @functools.cache
 def mesh():
-    return devices.make_mesh(2)
+    return make_mesh(2)
 
 
 @functools.cache
 def algorithm():
-    return algorithms.make(CONFIG)
+    return make_algorithm(CONFIG)
 
 
 def agent(num_simulations=2, params=None):
@@ -74,13 +74,13 @@ def abstract_state():
 
 @functools.cache
 def make_init():
-    return programs.make_init(algorithm(), CONFIG.seed, mesh())
+    return muzero_jax.run.program.make_init(algorithm(), CONFIG.seed, mesh())
 
 
 @functools.cache
 def traced():
-    """`program.make_chunk` of the run, traced: `.jaxpr` is the program as text."""
-    return programs.make_chunk(algorithm(), mesh()).trace(abstract_state(), PROGRESS)
+    """`make_chunk` of the run, traced: `.jaxpr` is the program as text."""
+    return muzero_jax.run.program.make_chunk(algorithm(), mesh()).trace(abstract_state(), PROGRESS)
 
 
 @functools.cache
@@ -92,7 +92,7 @@ def program():
 def save(run_dir, state):
     """Makes `run_dir` a run, whose one checkpoint holds the state as that of iteration 6."""
     run_dir.mkdir()
-    configs.save(CONFIG, run_dir)
+    config_file.save(CONFIG, run_dir)
     with Checkpointer(run_dir / "checkpoints") as checkpoints:
         checkpoints.save(6, state)
 

@@ -4,8 +4,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from muzero_jax.storage import config as configs
-from muzero_jax.storage.config import Config
+from muzero_jax.config import config_file
+from muzero_jax.config.config import Config
 
 HEX = Config(env="hex", board_size=5)
 FRAMES_A_MINUTE = 1000
@@ -16,7 +16,7 @@ def tell(
 ) -> Path:
     """A run with these scores against rollout MCTS 100 after 1, 2, ... minutes, and `final` against 1,000."""
     run_dir.mkdir(parents=True)
-    configs.save(replace(config, seed=seed), run_dir)
+    config_file.save(replace(config, seed=seed), run_dir)
     lines = [
         {
             "iteration": minute,

@@ -2,8 +2,8 @@
 
 from muzero_jax.apps.commands import parser, train
 from muzero_jax.apps.commands.command_line import report_errors
-from muzero_jax.run.session import Session
-from muzero_jax.storage.config import Config
+from muzero_jax.config.config import Config
+from muzero_jax.config.session import Session
 
 TINY = (
     "--devices 2 --network.width 8 --search.num-simulations 2 --search.max-num-considered-actions 2 "

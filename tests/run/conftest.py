@@ -8,11 +8,11 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from muzero_jax import algorithm as algorithms
+from muzero_jax.algorithm import make_algorithm
 from muzero_jax.apps import start
 from muzero_jax.apps.evaluation.arena import Arena
 from muzero_jax.apps.start import Ready
-from muzero_jax.run import program
+from muzero_jax.run import compiled, program
 from muzero_jax.run.metrics import Callbacks
 from muzero_jax.storage import run_directory
 from tests.reference import tiny_run
@@ -76,7 +76,7 @@ def session(monkeypatch, tmp_path):
         is_shared = jax.tree.map(jnp.shape, width) == jax.tree.map(jnp.shape, tiny_run.abstract_state().learner.params)
         return shared if is_shared else make_init(algorithm, *others)
 
-    monkeypatch.setattr(program, "make_init", init_of)
+    monkeypatch.setattr(compiled, "make_init", init_of)
 
     def run(compiled_program=None, **changes):
         told = {"memory_analysis": whole_program.memory_analysis, "as_text": whole_program.as_text}
@@ -85,13 +85,13 @@ def session(monkeypatch, tmp_path):
             run.plays = plays
             return compiled_before(lambda: Mock(side_effect=compiled_program or whole_program, **told))
 
-        monkeypatch.setattr(program, "make_chunk", make_chunk)
+        monkeypatch.setattr(compiled, "make_chunk", make_chunk)
         wanted = {name: changes.pop(name) for name in ("resume", "overwrite") if name in changes}
         callbacks = {name: changes.pop(name) for name in ("on_metrics", "on_evaluation") if name in changes}
         config, session = replace(CONFIG, **changes), replace(tiny_run.SESSION, **wanted)
         run_dir = tmp_path / "run"
         with run_directory.opened(run_dir, **wanted, sources=config.sources):
-            ready = Ready(config, run_dir, tiny_run.mesh(), algorithms.make(config))
+            ready = Ready(config, run_dir, tiny_run.mesh(), make_algorithm(config))
             return start.train(ready, session, run.said.append, Callbacks(**callbacks))
 
     run.directory, run.said = tmp_path / "run", []

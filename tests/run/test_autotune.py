@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from muzero_jax.ops import devices
+from muzero_jax.config.fields import differing
+from muzero_jax.ops.mesh import make_mesh
 from muzero_jax.run import autotune
-from muzero_jax.run.autotune import Sizes
-from muzero_jax.storage.fields import differing
+from muzero_jax.run.autotune import TunedSizes
 from tests.reference.tiny_run import CONFIG
 
 OWN = autotune.sizes_of(CONFIG)
@@ -30,13 +30,15 @@ def tuned(monkeypatch):
             return float(speed(tried[-1]))
 
         monkeypatch.setattr(autotune, "measure", measure)
-        found = autotune.tune(config, devices.make_mesh(2), minutes=minutes, say=lines.append)
+        found = autotune.tune(config, make_mesh(2), minutes=minutes, say=lines.append)
         return found, [line.removeprefix("autotune: ") for line in lines], tried
 
     return tune
 
 
-@pytest.mark.parametrize("sizes", [OWN, Sizes(16, 4, 8), Sizes(8, 8, 8), Sizes(4, 4, 4), Sizes(8, 2, 8)])
+@pytest.mark.parametrize(
+    "sizes", [OWN, TunedSizes(16, 4, 8), TunedSizes(8, 8, 8), TunedSizes(4, 4, 4), TunedSizes(8, 2, 8)]
+)
 def test_other_sizes_keep_the_replay_ratio_and_the_number_of_stored_frames(sizes):
     tuned = autotune.with_sizes(CONFIG, sizes)
     assert autotune.sizes_of(tuned) == sizes and (tuned == CONFIG) == (sizes == OWN)
@@ -47,16 +49,16 @@ def test_other_sizes_keep_the_replay_ratio_and_the_number_of_stored_frames(sizes
 
 def test_a_buffer_holds_a_window_in_whole_rollouts_and_larger_batches_warm_up_shorter():
     """A window is 2 + 4 + 1 = 7 frames, so with rollouts of 4 a game keeps 8."""
-    replay = autotune.with_sizes(CONFIG, Sizes(64, 4, 8)).replay
+    replay = autotune.with_sizes(CONFIG, TunedSizes(64, 4, 8)).replay
     assert (replay.replay_length, replay.min_frames) == (8, 1)
     config = replace(CONFIG, optimiser=replace(CONFIG.optimiser, warmup_updates=10))
-    assert autotune.with_sizes(config, Sizes(16, 4, 16)).optimiser.warmup_updates == 5
+    assert autotune.with_sizes(config, TunedSizes(16, 4, 16)).optimiser.warmup_updates == 5
 
 
 def test_tuning_ends_at_the_fastest_sizes_and_tries_none_twice(tuned):
     """More games help up to 16, longer rollouts and larger batches never."""
     found, lines, tried = tuned(lambda s: min(s.num_envs, 16) * 100 / (s.rollout_length * s.batch_size))
-    assert autotune.sizes_of(found) == Sizes(16, 1, 1) and len(tried) == len(set(tried))
+    assert autotune.sizes_of(found) == TunedSizes(16, 1, 1) and len(tried) == len(set(tried))
     assert lines[-1] == f"the same without a search: {' '.join(differing(found, CONFIG))}"
 
 
@@ -71,7 +73,7 @@ def test_sizes_that_fail_are_skipped_and_the_rest_is_tried(error, tuned):
 
     config = replace(CONFIG, optimiser=replace(CONFIG.optimiser, batch_size=2, updates_per_iteration=1))
     found, lines, tried = tuned(speed, config)
-    assert found == config and sum(line.startswith("skips") for line in lines) == 4 and Sizes(8, 8, 2) in tried
+    assert found == config and sum(line.startswith("skips") for line in lines) == 4 and TunedSizes(8, 8, 2) in tried
 
 
 def test_when_the_time_is_up_the_fastest_so_far_is_taken(tuned, monkeypatch):

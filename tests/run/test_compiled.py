@@ -40,7 +40,7 @@ def folder():
 def test_programs_lie_in_the_users_cache_folder_by_jaxlib_and_machine(users_folder, monkeypatch):
     found = folder()
     assert found.parent == users_folder and found.name.startswith(f"jaxlib-{version('jaxlib')}-")
-    monkeypatch.setattr(compilation_cache, "machine", lambda: "another processor")
+    monkeypatch.setattr(compilation_cache, "processor", lambda: "another processor")
     jax.config.update("jax_compilation_cache_dir", None)
     assert folder() != found
 

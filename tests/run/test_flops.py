@@ -5,9 +5,9 @@ import jax.numpy as jnp
 import pytest
 from jax.sharding import PartitionSpec
 
-from muzero_jax.ops import bfloat16_products, devices
+from muzero_jax.ops import bfloat16_products
 from muzero_jax.ops.convolution import im2col, native
-from muzero_jax.ops.devices import AXIS, shard_map
+from muzero_jax.ops.mesh import AXIS, make_mesh, shard_map
 from muzero_jax.ops.row_windows import row_windows
 from muzero_jax.ops.winograd import winograd
 from muzero_jax.run.flops import Flops, count
@@ -64,7 +64,7 @@ def test_two_branches_that_multiply_count_as_often_as_they_are_taken():
 
 def test_devices_that_share_a_batch_do_as_much_as_one():
     def shared(num_devices):
-        mesh, rows = devices.make_mesh(num_devices), PartitionSpec(AXIS)
+        mesh, rows = make_mesh(num_devices), PartitionSpec(AXIS)
         return traced(shard_map(jnp.dot, mesh, (rows, PartitionSpec()), rows), jnp.zeros((4, 5)), B)
 
     assert shared(1) == shared(2) == Flops(2 * 4 * 5 * 7)

@@ -8,13 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from muzero_jax.config.config import Config
 from muzero_jax.run import metrics
 from muzero_jax.run.accounting import Totals
 from muzero_jax.run.charts import draw_progress, plot_curves
 from muzero_jax.run.flops import Flops
 from muzero_jax.run.metrics import RANDOM_RETURN, RETURN, last_record, open_metrics, read_records
 from muzero_jax.run.run import measure_random_return
-from muzero_jax.storage.config import Config
 from muzero_jax.types import Step
 from tests.reference.probes import PROBES
 

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from muzero_jax.apps.evaluation.progress import Ladder, Versions
-from muzero_jax.ops import devices
-from muzero_jax.run import accounting, memory, metrics
+from muzero_jax.config import config_file
+from muzero_jax.run import accounting, compiled, memory, metrics
 from muzero_jax.run.flops import Flops
 from muzero_jax.run.interrupt import Interrupt
-from muzero_jax.storage import config as configs
+from muzero_jax.run.machine import describe_device
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from tests.reference import tiny_run
@@ -54,7 +54,7 @@ def test_metrics_and_totals_of_a_resumed_run_continue(session):
 def test_the_summary_has_the_device_the_precision_and_planned_and_peak_memory(session, monkeypatch):
     monkeypatch.setattr(memory, "peak", lambda devices: 12345)
     summary = session(max_iterations=4).summary
-    assert summary["device"] == devices.describe_device(2) and summary["precision"] != "auto"
+    assert summary["device"] == describe_device(2) and summary["precision"] != "auto"
     assert summary["memory"]["planned"] > memory.bytes_per_device(tiny_run.abstract_state())
     assert summary["memory"]["peak"] == 12345
 
@@ -96,7 +96,7 @@ def test_an_evaluation_while_training_leaves_a_summary(session):
 def test_a_run_that_does_not_fit_in_memory_deletes_nothing_and_blocks_nothing(session, monkeypatch):
     session(max_iterations=4)
     with monkeypatch.context() as full:
-        full.setattr(devices, "available_memory_bytes", lambda num_devices=1: 1024)
+        full.setattr(compiled, "available_memory_bytes", lambda num_devices=1: 1024)
         for changes in ({"overwrite": True}, {"resume": True}):
             with pytest.raises(ValueError, match="this run needs .*; lower --"):
                 session(max_iterations=8, **changes)
@@ -106,16 +106,16 @@ def test_a_run_that_does_not_fit_in_memory_deletes_nothing_and_blocks_nothing(se
 def test_an_overwritten_run_leaves_nothing_behind_and_the_new_config_is_saved(session):
     session(max_iterations=6)
     assert session(max_iterations=4, overwrite=True, minutes=7.0).summary["totals"]["frames"] == 128
-    assert configs.load(session.directory) == replace(CONFIG, max_iterations=4, minutes=7.0)
+    assert config_file.load(session.directory) == replace(CONFIG, max_iterations=4, minutes=7.0)
     assert checkpoint_steps(session.directory / "checkpoints") == [2, 4]
 
 
 def test_flags_that_do_not_fit_the_checkpoint_leave_the_run_as_it_was(session, unbroken):
     session(max_iterations=4)
-    before = configs.load(session.directory)
+    before = config_file.load(session.directory)
     with pytest.raises(ValueError, match="another network: its "):
         session(max_iterations=8, resume=True, network=replace(CONFIG.network, width=8))
-    assert configs.load(session.directory) == before
+    assert config_file.load(session.directory) == before
     assert_same(saved_state(session.directory)[1], unbroken[4])
 
 
@@ -236,21 +236,12 @@ def test_a_run_without_a_search_counts_no_simulations():
     assert not [name for name in (*record, *totals.summary(4.0)["totals"]) if "simulations" in name]
 
 
-def test_self_play_is_timed_in_chunks_without_updates_and_not_listed_apart_without_any():
+def test_time_is_split_by_purpose_and_a_program_that_plays_and_learns_is_one():
     chunk = dict.fromkeys(CHUNK, np.zeros(2))
-    learning = chunk | {"train/updates": np.array([2.0, 2.0])}
     totals, clock = make_totals(), accounting.Clock({"time/train": 60.0})
     assert accounting.split_time(clock, totals)["self-play"] == 60  # nothing was learned
-    totals.add(learning, seconds=9.0)
+    totals.add(chunk | {"train/updates": np.array([2.0, 2.0])}, seconds=9.0)
     assert accounting.split_time(clock, totals)["self-play and learning"] == 60
-    for seconds in (90.0, 4.0, 4.0, 4.0):  # the first chunk of all is slower
-        totals.add(chunk, seconds=seconds)
-    totals.add(chunk | {"train/updates": np.array([0.0, 2.0])}, seconds=7.0)
-    for seconds in (9.0, 15.0, 12.0, 99.0):  # three that learn are compared
-        totals.add(learning, seconds=seconds)
-    split = accounting.split_time(clock, totals)
-    assert (split["self-play"], split["learning"]) == (pytest.approx(20), pytest.approx(40))
-    assert accounting.split_time(clock, make_totals(record=totals.record)) == split
 
 
 # --- the ladder of a run's versions -----------------------------------------------------------------------------------

@@ -69,7 +69,7 @@ def test_a_turn_does_not_touch_the_other_board_and_a_resumed_run_equals_an_unint
     train(tiny(max_iterations=12), tmp_path / "broken")
     assert main(["--resume", "--run-dir", str(tmp_path / "broken"), "--max-iterations", "13"]) == 0
     config = tiny(max_iterations=13)
-    own = {size: sizes.algorithms.make(sizes.of_board(config, size)) for size in (3, 4)}
+    own = {size: sizes.make_algorithm(sizes.of_board(config, size)) for size in (3, 4)}
     abstract = sizes.make_init(own, 0, jax.make_mesh((1,), ("data",))).eval_shape()
     (_, whole), (_, broken) = (
         restore_latest(tmp_path / name / "checkpoints", abstract) for name in ("whole", "broken")

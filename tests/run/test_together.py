@@ -11,30 +11,30 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import algorithm as algorithms
 from muzero_jax.agent import load_agent
+from muzero_jax.algorithm import make_algorithm
 from muzero_jax.apps.evaluation import progress
 from muzero_jax.apps.study import population, together
-from muzero_jax.ops import devices
+from muzero_jax.config import config_file
+from muzero_jax.config.config import Config, with_values
+from muzero_jax.config.fields import names
+from muzero_jax.ops.mesh import make_mesh, shard_map
 from muzero_jax.run import metrics, program
 from muzero_jax.run.runner import Planned
-from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.fields import names
 from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG, assert_same
 from tests.run.conftest import draw_matches
 
 RATES = 1e-3, 4e-3
-LIGHT = configs.with_values(CONFIG, {"targets.unroll_steps": 1, "replay.symmetries": False})
+LIGHT = with_values(CONFIG, {"targets.unroll_steps": 1, "replay.symmetries": False})
 """The tiny run, quicker to compile."""
 
 
 def members_of(config):
     """Two agents that differ in the seed and the learning rate."""
     numbers = ({"seed": seed, "optimiser.learning_rate": rate} for seed, rate in enumerate(RATES))
-    return [configs.with_values(config, each) for each in numbers]
+    return [with_values(config, each) for each in numbers]
 
 
 def compile_side_by_side(members):
@@ -72,8 +72,8 @@ def test_a_member_equals_its_run_alone():
 
     With a block: without one, rounding chooses the gradient at the kink of min-max scaling, and equal runs drift apart.
     """
-    members, mesh = members_of(configs.with_values(CONFIG, {"network.num_blocks": 1})), devices.make_mesh(1)
-    algorithm = algorithms.make(members[1])
+    members, mesh = members_of(with_values(CONFIG, {"network.num_blocks": 1})), make_mesh(1)
+    algorithm = make_algorithm(members[1])
     chunk = program.make_chunk(algorithm, mesh)
     state = program.make_init(algorithm, 1, mesh)()
     for _ in range(4):
@@ -89,10 +89,10 @@ def test_every_number_that_members_may_vary_can_be_an_input_of_the_program():
     state, usual, fields = tiny_run.abstract_state(), tiny_run.algorithm(), names(Config, "member")
 
     def chunk(numbers, state):
-        varied = configs.with_values(CONFIG, dict(zip(fields, numbers, strict=True)))
-        return program.iterate(algorithms.make(varied, usual.environment, usual.model), state, jnp.zeros(1))
+        varied = with_values(CONFIG, dict(zip(fields, numbers, strict=True)))
+        return program.iterate(make_algorithm(varied, usual.environment, usual.model), state, jnp.zeros(1))
 
-    mapped = devices.shard_map(chunk, devices.make_mesh(1), (jax.P(), program.state_specs()), jax.P())
+    mapped = shard_map(chunk, make_mesh(1), (jax.P(), program.state_specs()), jax.P())
     closed = jax.make_jaxpr(mapped)([jnp.float32(0.5)] * len(fields), state).jaxpr
     (inner,) = [equation.params["jaxpr"] for equation in closed.eqns if "shard_map" in equation.primitive.name]
     used = {id(variable) for equation in inner.eqns for variable in equation.invars}
@@ -146,7 +146,7 @@ def test_each_member_has_a_folder_with_metrics_and_summary_and_all_share_one_che
     for seed, result in enumerate(results):
         run_dir = tmp_path / f"seed{seed}"
         assert json.loads((run_dir / "summary.json").read_text()) == result.summary and result.summary["finished"]
-        assert configs.inspect(run_dir).optimiser.learning_rate == RATES[seed]
+        assert config_file.inspect(run_dir).optimiser.learning_rate == RATES[seed]
         weights = load_agent(run_dir).params
         assert_same(weights, population.take(unbroken[8], seed).learner.params)
     iteration, state = saved(tmp_path, compiled)

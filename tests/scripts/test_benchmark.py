@@ -8,12 +8,12 @@ import jax
 import numpy as np
 import pytest
 
-from muzero_jax import algorithm as algorithms
+from muzero_jax.algorithm import make_algorithm
 from muzero_jax.apps.commands import parser
 from muzero_jax.apps.commands.command_line import report_errors
-from muzero_jax.run.session import Session
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.config_groups import NetworkConfig
+from muzero_jax.config.config import Config
+from muzero_jax.config.groups import NetworkConfig
+from muzero_jax.config.session import Session
 from scripts import benchmark, hardware_report
 from scripts.benchmarks import chapters, day, programs, suites, timing
 from scripts.benchmarks.python_tree import PythonTree
@@ -59,7 +59,7 @@ def test_a_search_covers_every_position_and_the_bare_network_runs_once_a_simulat
 @pytest.mark.slow
 def test_the_python_tree_is_our_puct_tree_visit_for_visit():
     config = programs.searching(programs.playing("tic_tac_toe", NETWORK, 6, 24), policy="puct")
-    algorithm, roots = algorithms.make(config), programs.positions(config, 3)
+    algorithm, roots = make_algorithm(config), programs.positions(config, 3)
     params = random_params(algorithm.model)
     found = jax.jit(algorithm.search())(params, jax.random.key(0), roots)
     search = PythonTree(config, algorithm, params)

@@ -11,7 +11,7 @@ import pytest
 
 from muzero_jax import presets
 from muzero_jax.apps.commands.parser import flags_of
-from muzero_jax.run.session import Session
+from muzero_jax.config.session import Session
 from tests.reference.pages import PAGES, ROOT, read
 
 OTHERS = {"--xla_disable_hlo_passes", "--xla_backend_optimization_level", "--logdir", "--no-FLAG", "--GROUP.no-FLAG"}

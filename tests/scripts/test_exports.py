@@ -8,7 +8,7 @@ import jax
 import numpy as np
 import pytest
 
-from muzero_jax import agent as agents
+from muzero_jax.agent import load_agent
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.storage import agent_file
 from scripts import export_agent, reproduce
@@ -41,7 +41,7 @@ def exported(saved_run, tmp_path):
 
 def test_the_file_plays_as_the_run_and_the_card_repeats_its_summary(saved_run, exported):
     file, card = exported(SUMMARY)
-    tiny_run.assert_same(agents.load_agent(file).params, agents.load_agent(saved_run).params)
+    tiny_run.assert_same(load_agent(file).params, load_agent(saved_run).params)
     assert "# tiny\n\nAn agent for Tic-tac-toe. It searches with a learned model (MuZero)." in card
     assert f"    python experiments/play.py --agent '{file}' --web\n" in card, "quoted, for there is a space in it"
     assert "- seed 0, iteration 6\n- 2 CPU devices (X), float32\n- 1.5 minutes of self-play and learning" in card
@@ -51,11 +51,11 @@ def test_the_file_plays_as_the_run_and_the_card_repeats_its_summary(saved_run, e
 
 
 def test_the_mean_of_agents_has_the_mean_of_each_weight_and_none_of_the_runs_scores(saved_run, exported, tmp_path):
-    run, other = agents.load_agent(saved_run), tmp_path / "other.safetensors"
+    run, other = load_agent(saved_run), tmp_path / "other.safetensors"
     agent_file.save(other, run.config, jax.tree.map(lambda leaf: leaf + 3.0, run.params), iteration=1)
     file, card = exported(SUMMARY, "--average", str(other), "--average", str(saved_run))
     wanted = jax.tree.map(lambda leaf: leaf + 1.0, run.params)
-    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), agents.load_agent(file).params, wanted)
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), load_agent(file).params, wanted)
     assert f"- mean of its weights and those of other.safetensors, {saved_run.name} (--average)" in card
     assert "81.2%" not in card and "No final matches of these weights are recorded." in card
     assert export_agent.read_summary(saved_run, 8) == {}, "of another iteration"

@@ -11,9 +11,10 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from muzero_jax import algorithm as algorithms
 from muzero_jax import presets
-from muzero_jax.ops import devices
+from muzero_jax.algorithm import make_algorithm
+from muzero_jax.ops.devices import made_for
+from muzero_jax.ops.mesh import make_mesh
 from muzero_jax.run import cuda_graphs
 from muzero_jax.run.program import abstract_progress, make_chunk, make_init
 from scripts import preview, previews
@@ -41,9 +42,9 @@ TINY = replace(tiny_run.CONFIG, env="hex", board_size=3)
 )
 def test_programs_of_every_kind_lower_for_gpus_and_tpus(kind, engine):
     network, search = replace(TINY.network, kind=kind, width=8), replace(TINY.search, engine=engine)
-    mesh = devices.make_mesh(1)
-    with devices.made_for(TARGETS["t4"]):
-        algorithm = algorithms.make(replace(TINY, network=network, search=search))
+    mesh = make_mesh(1)
+    with made_for(TARGETS["t4"]):
+        algorithm = make_algorithm(replace(TINY, network=network, search=search))
         traced = make_chunk(algorithm, mesh).trace(make_init(algorithm, 0, mesh).eval_shape(), abstract_progress(1))
         for platform in ("cuda", "tpu"):
             assert "stablehlo.while" in traced.lower(lowering_platforms=(platform,)).as_text()
@@ -52,10 +53,10 @@ def test_programs_of_every_kind_lower_for_gpus_and_tpus(kind, engine):
 @pytest.mark.parametrize(("env", "board_size"), [("tic_tac_toe", None), ("hex", 5), ("connect_four", None)])
 def test_a_small_boards_program_can_be_one_graph_on_a_gpu_and_adds_nothing_by_atomics(env, board_size):
     """As `train.py` builds it there, but for the number of games: a convolution would exclude it from one graph."""
-    with devices.made_for(TARGETS["h100"]):
+    with made_for(TARGETS["h100"]):
         config = presets.preset(env, board_size, "large GPU")
         play, optimiser = replace(config.self_play, num_envs=8), replace(config.optimiser, batch_size=8)
-        algorithm, mesh = algorithms.make(replace(config, self_play=play, optimiser=optimiser)), devices.make_mesh(1)
+        algorithm, mesh = make_algorithm(replace(config, self_play=play, optimiser=optimiser)), make_mesh(1)
         traced = make_chunk(algorithm, mesh).trace(make_init(algorithm, 0, mesh).eval_shape(), abstract_progress(2))
         lowered = traced.lower(lowering_platforms=("cuda",))
     assert not cuda_graphs.has_convolutions(lowered)

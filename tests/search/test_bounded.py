@@ -5,8 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import algorithm as algorithms
-from muzero_jax.algorithm import playing
+from muzero_jax.algorithm import make_algorithm, playing
 from muzero_jax.search.bounded import bounded
 from muzero_jax.search.simulator import Simulator, learned_model
 from muzero_jax.types import SearchRoots
@@ -77,7 +76,7 @@ def bound_of(config, environment, model, monkeypatch):
         return world
 
     monkeypatch.setattr(playing, "bounded", note)
-    algorithms.make(config, environment, model).search()
+    make_algorithm(config, environment, model).search()
     return asked[-1]
 
 

@@ -11,8 +11,8 @@ import pytest
 from jax.experimental import checkify
 from scipy.stats import chisquare
 
-from muzero_jax import algorithm as algorithms
-from muzero_jax.algorithm import playing
+from muzero_jax.algorithm import make_algorithm, playing
+from muzero_jax.algorithm.heads import DISCOUNT, LEGALITY
 from muzero_jax.search.bounded import bounded
 from muzero_jax.search.rules import Row, least_taken
 from muzero_jax.search.simulator import ground_truth_model, learned_chance_model, learned_model, tie_breaks
@@ -33,7 +33,7 @@ both = pytest.mark.parametrize("make", [gumbel, puct], ids=["gumbel", "puct"])
 
 def learned(table, discount=-1.0):
     num_actions, num_outcomes = table.reward.shape[1], table.chance_logits.shape[1]
-    return learned_chance_model(MODEL, discount, num_actions=num_actions, num_outcomes=num_outcomes)
+    return learned_chance_model(MODEL._replace(num_codes=num_outcomes), discount, num_actions=num_actions)
 
 
 def rules(table):
@@ -250,7 +250,7 @@ def test_no_index_at_any_node_gives_nan(kind):
     world = WORLDS[kind](table)
     root, expand = jax.jit(world.root)(table, roots_of(table, np.arange(16))), jax.jit(world.expand)
     below = expand(table, jax.random.key(0), jnp.zeros(16, jnp.int32), root.embedding)
-    above = below if below.passed is None else below.passed.afterstate
+    above = below if below.chance_parent is None else below.chance_parent.afterstate
     assert above.is_chance.any()
     for embedding in (root.embedding, below.embedding, above.embedding):
         for index in (-1, *range(7), 1000):
@@ -346,10 +346,8 @@ def test_a_learned_model_may_predict_the_discount_of_an_outcome():
             extras=output.extras | {"discount_logits": sign, "legal_logits": jnp.full_like(output.policy_logits, -1.0)}
         )
 
-    model = MODEL._replace(recurrent_inference=recurrent_inference)
-    world = learned_chance_model(
-        model, 0.5, num_actions=1, num_outcomes=2, predicted_discount=True, predicted_legality=True
-    )
+    model = MODEL._replace(recurrent_inference=recurrent_inference, num_codes=2, heads=(LEGALITY, DISCOUNT))
+    world = learned_chance_model(model, 0.5, num_actions=1)
     key, zero, expand = jax.random.key(0), jnp.zeros(1, jnp.int32), jax.jit(world.expand)
     after = expand(BY_HAND, key, zero, jax.jit(world.root)(BY_HAND, roots_of(BY_HAND, [0])).embedding)
     state = expand(BY_HAND, key, zero, after.embedding)
@@ -402,7 +400,7 @@ def test_columns_beyond_the_actions_have_no_effect_at_decision_nodes(make):
 def algorithm_of(engine, model):
     search = replace(tiny_run.CONFIG.search, engine=engine)
     config = replace(tiny_run.CONFIG, model=model, search=search)
-    return algorithms.make(config, make_game(random_table(0, 3, 5)), MODEL._replace(num_codes=5))
+    return make_algorithm(config, make_game(random_table(0, 3, 5)), MODEL._replace(num_codes=5))
 
 
 @pytest.mark.parametrize("model", ["rules", "learned_outcomes"])

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from muzero_jax.algorithm.heads import DISCOUNT, LEGALITY
 from muzero_jax.games.environment import make_environment
 from muzero_jax.search.simulator import expected_sign, ground_truth_model, learned_model
 from muzero_jax.types import NetworkOutput
@@ -98,14 +99,15 @@ def test_every_node_equals_mctxs_with_the_ground_truth_model(look, reference, ac
 # --- what a learned model predicts ------------------------------------------------------------------------------------
 
 
-def predicting(legal_logits, discount_logits, **asked):
-    """One new node of `learned_model` with gamma 0.5, from a model that says this and is asked for it."""
+def predicting(legal_logits, discount_logits, heads=None):
+    """One new node of `learned_model` with gamma 0.5, from a model that says this and by default has these heads."""
     output = NetworkOutput(jnp.zeros((1, 1)), jnp.ones((1, 1)), jnp.ones((1, 1)), jnp.zeros((1, 3)))
     given = {"legal_logits": legal_logits, "discount_logits": discount_logits}
     output = output._replace(extras={name: jnp.array([logits]) for name, logits in given.items() if logits is not None})
     model = MODEL._replace(recurrent_inference=lambda *_: output, to_scalar=lambda logits: logits[..., 0])
-    flags = {"predicted_legality": legal_logits is not None, "predicted_discount": discount_logits is not None}
-    return learned_model(model, 0.5, **(flags | asked)).expand(None, jax.random.key(0), jnp.zeros(1, jnp.int32), None)
+    said = tuple(head for head in (LEGALITY, DISCOUNT) if head.output in output.extras)
+    world = learned_model(model._replace(heads=said if heads is None else heads), 0.5)
+    return world.expand(None, jax.random.key(0), jnp.zeros(1, jnp.int32), None)
 
 
 def test_a_move_predicted_to_be_illegal_has_no_prior_unless_all_are():
@@ -121,11 +123,11 @@ def test_a_predicted_discount_is_gamma_times_the_expected_sign():
 
 
 def test_an_expected_sign_is_no_matrix_product_which_accelerators_round():
-    output = NetworkOutput(*(jnp.zeros((2, 3)) for _ in range(4)), {"discount_logits": jnp.zeros((2, 3))})
-    assert "dot_general" not in str(jax.make_jaxpr(expected_sign)(output))
+    extras = {"discount_logits": jnp.zeros((2, 3))}
+    assert "dot_general" not in str(jax.make_jaxpr(partial(expected_sign, num_games=2))(extras))
 
 
-def test_predicted_legality_and_discount_are_ignored_unless_enabled():
-    node = predicting([1.0, -1.0, -1.0], [9.0, 0.0, 0.0], predicted_legality=False, predicted_discount=False)
+def test_what_a_network_says_without_being_asked_is_ignored():
+    node = predicting([1.0, -1.0, -1.0], [9.0, 0.0, 0.0], heads=())
     np.testing.assert_allclose(node.prior, [[1 / 3] * 3], rtol=1e-6)
     assert node.discount == 0.5

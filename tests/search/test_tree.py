@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from muzero_jax.search import policies
-from muzero_jax.search.rules import Row, Rules
+from muzero_jax.search.rules import Row, SearchRules
 from muzero_jax.search.simulator import Node, learned_model
 from muzero_jax.search.tree import grow, row_of
 from muzero_jax.types import QTransform, SearchRoots
@@ -156,7 +156,7 @@ def test_simulations_stop_at_an_end_only_if_the_rules_say_so(stop_at_ends, deepe
 
     root = Node(jnp.ones((2, 1)), jnp.zeros(2), jnp.zeros(2), jnp.zeros(2), jnp.zeros(2))
     only = jnp.zeros(2, jnp.int32)
-    rules = Rules(lambda row, simulation: only, lambda row: only, stop_at_ends)
+    rules = SearchRules(lambda row, simulation: only, lambda row: only, stop_at_ends)
     world = WORLD._replace(expand=expand)
     tree = jax.jit(lambda key: grow(root, world, None, rules, BUDGET, key))(jax.random.key(0))
     assert depths(jax.device_get(tree)).max() == deepest

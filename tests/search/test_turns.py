@@ -13,10 +13,8 @@ from tests.reference.searches import gumbel, puct
 
 HEAPS = np.arange(1, MOST + 1)
 WORLDS = {
-    "learned": simulator.learned_model(double_nim.exact_model(predicts_legality=False), 1.0, predicted_discount=True),
-    "learned_legality": simulator.learned_model(
-        double_nim.exact_model(predicts_legality=True), 1.0, predicted_discount=True, predicted_legality=True
-    ),
+    "learned": simulator.learned_model(double_nim.exact_model(predicts_legality=False), 1.0),
+    "learned_legality": simulator.learned_model(double_nim.exact_model(predicts_legality=True), 1.0),
     "rules": simulator.ground_truth_model(GAME, double_nim.exact_model(predicts_legality=False)),
 }
 

@@ -10,11 +10,11 @@ import pytest
 import safetensors
 import safetensors.numpy
 
-from muzero_jax import agent as agents
+from muzero_jax.agent import load_agent
+from muzero_jax.config import config_file
+from muzero_jax.config.config import Config
+from muzero_jax.config.groups import NetworkConfig
 from muzero_jax.storage import agent_file
-from muzero_jax.storage import config as configs
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.config_groups import NetworkConfig
 
 PARAMS = {"a": {"kernel": np.arange(6, dtype=np.float32).reshape(2, 3), "bias": np.zeros(3, np.float32)}}
 
@@ -90,8 +90,8 @@ def test_names_of_agents_are_resolved_to_files(tmp_path):
 @pytest.mark.parametrize("name", agent_file.shipped())
 def test_a_shipped_agent_is_small_has_a_card_and_can_be_loaded(name):
     """Its config and network are those of this version: a change that breaks them needs a new export."""
-    agent = agents.load_agent(Path(agent_file.PREFIX + name))
+    agent = load_agent(Path(agent_file.PREFIX + name))
     file = agent_file.SHIPPED / f"{name}.safetensors"
     assert file.stat().st_size <= 5_000_000 and agent.iteration > 0
-    assert configs.from_json(configs.to_json(agent.config)) == agent.config
+    assert config_file.from_json(config_file.to_json(agent.config)) == agent.config
     assert f"--agent {name} --web" in file.with_suffix(".md").read_text()

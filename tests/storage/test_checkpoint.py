@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 from jax.sharding import NamedSharding, PartitionSpec
 
-from muzero_jax import algorithm as algorithms
-from muzero_jax.ops import devices
+from muzero_jax.algorithm import make_algorithm
+from muzero_jax.config.config import with_values
+from muzero_jax.ops.mesh import make_mesh
 from muzero_jax.run import program
-from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps, restore_params, save_params
 from tests.reference.tiny_run import CONFIG, assert_same, restore_latest
 
 
 def make_state(num_devices=2, optimiser="adamw"):
     """The state of a tiny run: typed keys, pgx states, optax states, bools and bytes, split over devices and not."""
-    algorithm = algorithms.make(configs.with_values(CONFIG, {"optimiser.name": optimiser}))
+    algorithm = make_algorithm(with_values(CONFIG, {"optimiser.name": optimiser}))
     generator = np.random.default_rng(0)
 
     def fill(leaf):
@@ -26,7 +26,7 @@ def make_state(num_devices=2, optimiser="adamw"):
             return jax.device_put(jax.random.key(7), leaf.sharding)
         return jax.device_put(generator.integers(0, 2, leaf.shape).astype(leaf.dtype), leaf.sharding)
 
-    return jax.tree.map(fill, program.make_init(algorithm, 0, devices.make_mesh(num_devices)).eval_shape())
+    return jax.tree.map(fill, program.make_init(algorithm, 0, make_mesh(num_devices)).eval_shape())
 
 
 def abstract(tree):
@@ -101,7 +101,7 @@ def test_the_newest_saves_are_kept_although_saves_overlap(tmp_path, state):
 
 def test_arrays_may_be_donated_as_soon_as_save_returns(state, tmp_path):
     overwrite = jax.jit(lambda x: x * 0 - 1, donate_argnums=0)
-    split = NamedSharding(devices.make_mesh(2), PartitionSpec("data"))
+    split = NamedSharding(make_mesh(2), PartitionSpec("data"))
     params = {"w": jax.device_put(jnp.arange(2_000_000, dtype=jnp.float32), split)}
     with Checkpointer(tmp_path) as checkpoints:
         shapes = abstract(params)

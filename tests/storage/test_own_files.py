@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
+from muzero_jax.config.config import IN_PYTHON, Config
+from muzero_jax.config.groups import NetworkConfig
 from muzero_jax.own import python_file, trust
 from muzero_jax.own.trust import Trust
 from muzero_jax.storage import agent_file
-from muzero_jax.storage import config as configs
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.config_groups import NetworkConfig
 
 
 @pytest.fixture
@@ -114,12 +113,12 @@ def test_the_text_that_ran_is_noted_even_if_the_file_was_edited_since(written):
 def test_the_placeholder_for_an_algorithm_given_in_python_does_not_bypass_trust(tmp_path, monkeypatch):
     """Only an algorithm may have this name; as a network's file it is refused."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / configs.IN_PYTHON).write_text("raise SystemExit")
-    config = Config(env="tic_tac_toe", network=NetworkConfig(file=configs.IN_PYTHON))
-    assert config.own_files == {"network.file": configs.IN_PYTHON}
-    refused(configs.IN_PYTHON, Trust(all_code=True))
+    (tmp_path / IN_PYTHON).write_text("raise SystemExit")
+    config = Config(env="tic_tac_toe", network=NetworkConfig(file=IN_PYTHON))
+    assert config.own_files == {"network.file": IN_PYTHON}
+    refused(IN_PYTHON, Trust(all_code=True))
     with pytest.raises(ValueError, match="is no Python file"):
-        python_file.load_function(configs.IN_PYTHON, "make_model")
+        python_file.load_function(IN_PYTHON, "make_model")
 
 
 def test_an_agents_card_is_not_run_although_its_headings_are_python_comments(tmp_path):

@@ -10,11 +10,12 @@ from pathlib import Path
 import jax
 import pytest
 
-from muzero_jax import agent as agents
+from muzero_jax.agent import load_agent
 from muzero_jax.apps.evaluation import tournament
 from muzero_jax.apps.evaluation.progress import Ladder
+from muzero_jax.config import config_file
+from muzero_jax.config.paths import absolute_env
 from muzero_jax.own.files import write_whole
-from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import save_params
 from tests.reference import tiny_run
@@ -26,7 +27,7 @@ from tests.reference.tiny_run import CONFIG
 def make_run(run_dir, **changes):
     """A folder that holds a run, with something in it that must not be lost."""
     run_dir.mkdir(parents=True)
-    configs.save(replace(CONFIG, **changes), run_dir)
+    config_file.save(replace(CONFIG, **changes), run_dir)
     (run_dir / "metrics.jsonl").write_text("precious")
     return run_dir
 
@@ -60,8 +61,8 @@ def test_the_run_to_continue_is_the_newest_of_its_game_size_and_seed(tmp_path, m
 def test_a_users_game_is_kept_by_its_absolute_path_and_its_run_is_named_after_the_file(tmp_path, monkeypatch):
     (tmp_path / "games").mkdir()
     monkeypatch.chdir(tmp_path / "games")
-    assert configs.absolute_env("../games/nim.py") == str(tmp_path / "games" / "nim.py")
-    assert configs.absolute_env("hex") == "hex"
+    assert absolute_env("../games/nim.py") == str(tmp_path / "games" / "nim.py")
+    assert absolute_env("hex") == "hex"
     config = replace(CONFIG, env=str(tmp_path / "nim.py"), seed=3)
     assert config.env_name == "nim" and run_directory.default(config) == Path("runs/nim-seed3")
     assert run_directory.default(replace(config, env="hex", board_size=5)) == Path("runs/hex-5-seed3")
@@ -133,7 +134,7 @@ def test_a_run_with_a_link_in_it_is_neither_resumed_nor_overwritten(tmp_path, na
     (run_dir / name).parent.mkdir(exist_ok=True)
     (run_dir / name).unlink(missing_ok=True)
     if name == "config.json":
-        configs.save(CONFIG, own)
+        config_file.save(CONFIG, own)
     (run_dir / name).symlink_to(own / "config.json" if name == "config.json" else own)
     with pytest.raises(ValueError, match=re.escape(f"{run_dir / name} is a link")):
         run_directory.check(run_dir, resume=True)
@@ -202,11 +203,11 @@ def versions(saved_run):
 
 
 def test_a_version_is_loaded_by_its_path_and_an_error_names_those_that_exist(versions, tmp_path):
-    agent = agents.load_agent(versions / "2")
+    agent = load_agent(versions / "2")
     assert agent.iteration == 2 and {float(leaf.min()) for leaf in jax.tree.leaves(agent.params)} == {1.0}
     for path in (versions / "3", versions):
         with pytest.raises(ValueError, match="2, 10$"):
-            agents.load_agent(path)
+            load_agent(path)
     with pytest.raises(ValueError, match="no versions in .*run/versions"):
         tournament.enter((f"{make_run(tmp_path / 'run')}/versions", "random"))
 

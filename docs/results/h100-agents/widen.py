@@ -16,8 +16,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
-from muzero_jax import agent as agents
-from muzero_jax import algorithm as algorithms
+from muzero_jax.agent import load_agent
+from muzero_jax.algorithm import make_algorithm
 from muzero_jax.storage import agent_file
 
 WIDTH, NUM_BLOCKS, NOISE = 64, 2, 0.05
@@ -25,7 +25,7 @@ WIDTH, NUM_BLOCKS, NOISE = 64, 2, 0.05
 
 def main(source: str, out: str) -> None:
     """Writes the widened agent to a file."""
-    old = agents.load_agent(Path(source))
+    old = load_agent(Path(source))
     config = replace(old.config, network=replace(old.config.network, width=WIDTH, num_blocks=NUM_BLOCKS))
     known = {jax.tree_util.keystr(path): np.asarray(leaf) for path, leaf in leaves(old.params)}
     rng = np.random.default_rng(0)
@@ -40,7 +40,7 @@ def main(source: str, out: str) -> None:
             array = array + NOISE * array.std() * rng.standard_normal(array.shape)
         return array.astype(np.float32)
 
-    fresh = algorithms.make(config).model.init(jax.random.key(0))
+    fresh = make_algorithm(config).model.init(jax.random.key(0))
     params = jax.tree_util.tree_map_with_path(grown, fresh)
     agent_file.save(out, config, params, iteration=old.iteration)
 

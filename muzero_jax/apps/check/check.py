@@ -7,16 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from muzero_jax import algorithm as algorithms
 from muzero_jax import presets
-from muzero_jax.algorithm import Algorithm, playing
-from muzero_jax.apps.check import algorithm as of_algorithm
-from muzero_jax.apps.check import environment as of_environment
-from muzero_jax.apps.check import model as of_model
+from muzero_jax.algorithm import Algorithm, make_algorithm, playing
+from muzero_jax.apps.check import algorithm_checks, environment_checks, model_checks
+from muzero_jax.config.config import Config
+from muzero_jax.config.groups import AlgorithmConfig
 from muzero_jax.games.own_game import environment_from, load_environment
 from muzero_jax.own import python_file
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.config_groups import AlgorithmConfig
 from muzero_jax.types import Environment, Model
 
 
@@ -34,9 +31,9 @@ def check(what: Any, env: str | Environment = "tic_tac_toe", **options: Any) -> 
     """
     try:
         if isinstance(what, Model):
-            return of_model.examine(what, _settings(env)[1])
+            return model_checks.examine(what, _settings(env)[1])
         if isinstance(what, Algorithm):
-            return of_algorithm.examine(what)
+            return algorithm_checks.examine(what)
         if isinstance(what, str | Path) and python_file.is_path(str(what)):
             return _of_file(str(what), env, options)
         return _of_game(load_environment(what) if isinstance(what, str) else what)
@@ -54,8 +51,10 @@ def _of_file(path: str, env: str | Environment, options: dict[str, Any]) -> list
     texts = tuple(f"{name}={value!r}" for name, value in options.items())
     if "make_model" in defined:
         config = replace(config, network=replace(config.network, file=path, options=texts))
-        return of_model.examine(playing.build_model(config, environment), environment)
-    return of_algorithm.examine(algorithms.make(replace(config, algorithm=AlgorithmConfig(path, texts)), environment))
+        return model_checks.examine(playing.build_model(config, environment), environment)
+    return algorithm_checks.examine(
+        make_algorithm(replace(config, algorithm=AlgorithmConfig(path, texts)), environment)
+    )
 
 
 def _settings(env: str | Environment) -> tuple[Config, Environment]:
@@ -67,5 +66,5 @@ def _settings(env: str | Environment) -> tuple[Config, Environment]:
 
 def _of_game(made: Any) -> list[str]:
     environment = made if isinstance(made, Environment) else environment_from(made, type(made).__name__)
-    problems, doubts = of_environment.examine(environment)
+    problems, doubts = environment_checks.examine(environment)
     return problems + [f"doubt: {doubt}" for doubt in doubts]

@@ -15,7 +15,7 @@ import numpy as np
 from jax import Array
 
 from muzero_jax.games.catalogue import game_of, make_notation
-from muzero_jax.games.chance import joined
+from muzero_jax.games.chance import with_outcome
 from muzero_jax.games.random_play import equal, random_action, watch
 from muzero_jax.games.view import INKS, PAGES
 from muzero_jax.learning.symmetries import transform_observation, transform_policy
@@ -114,7 +114,7 @@ def _answered(environment: Environment, state: EnvState, over: Array, key: Array
     after = chance.move(state, action)
     step = environment.move(state, action, move_key)
     weights = chance.probabilities(after.state)
-    whole = joined(chance, after, jnp.asarray(step.outcome))
+    whole = with_outcome(chance, after, jnp.asarray(step.outcome))
     likelihood = jnp.where(after.awaits_chance, weights[jnp.clip(step.outcome, 0, chance.num_outcomes - 1)], 1.0)
     is_joined = equal(whole._replace(reward=step.reward), step) & (jnp.abs(whole.reward - step.reward) <= ROUNDING)
     said = {

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from muzero_jax.apps.commands.entry import EXIT_ERROR, EXIT_INTERRUPTED, ROOT
-from muzero_jax.ops.devices import is_out_of_memory
 from muzero_jax.run import processes
+from muzero_jax.run.machine import is_out_of_memory
 
 EXIT_UNFINISHED = 75
 """A run of several processes is saved but not finished, so a scheduler should start it again."""

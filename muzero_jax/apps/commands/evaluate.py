@@ -6,15 +6,29 @@ The agent searches without noise. Each command has its own flags: python experim
 import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 
-from muzero_jax import agent as agents
-from muzero_jax.apps.commands import evaluate_flags as flags
+from muzero_jax.agent import load_agent
+from muzero_jax.apps.commands.evaluate_flags import (
+    CommandFlags,
+    CompareFlags,
+    ExamFlags,
+    ExhaustiveFlags,
+    FidelityFlags,
+    GameFlags,
+    MatchFlags,
+    OpeningsFlags,
+    OracleFlags,
+    ReturnsFlags,
+    RunFlags,
+    TournamentFlags,
+    parse_flags,
+)
 from muzero_jax.apps.evaluation import (
     engine_matches,
     exam,
@@ -31,10 +45,11 @@ from muzero_jax.apps.evaluation import (
 from muzero_jax.apps.evaluation.engine_matches import Conditions
 from muzero_jax.apps.evaluation.players import PlayerSpec
 from muzero_jax.apps.study import comparison, learning_curves
-from muzero_jax.ops import devices
+from muzero_jax.ops.mesh import make_mesh
 from muzero_jax.own.files import make_new_folder
 from muzero_jax.own.trust import Trust
 from muzero_jax.run import charts, compilation_cache
+from muzero_jax.run.machine import configure_devices
 
 COMPARED_POSITIONS = 200
 """Positions on which `compare` judges runs; in tic-tac-toe it takes all."""
@@ -59,41 +74,41 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
     Args:
       build: makes your own game, network or algorithm, as `algorithm.make` makes the configured one.
     """
-    command = flags.parse(arguments, __doc__ or "")
-    num_devices = devices.configure_devices(command.devices)
+    command, answer = parse(arguments)
+    num_devices = configure_devices(command.devices)
     if plot := getattr(command, "plot", None):
         charts.check_path(plot)
-    if isinstance(command, flags.Games) and command.sgf is not None:
+    if isinstance(command, GameFlags) and command.sgf is not None:
         make_new_folder(command.sgf, "--sgf")
     if command.compilation_cache:
         compilation_cache.enable()
-    mesh = devices.make_mesh(num_devices)
-    load_agent = partial(
-        agents.load_agent,
+    mesh = make_mesh(num_devices)
+    load = partial(
+        load_agent,
         num_simulations=command.num_simulations,
         build=build,
         board_size=command.board_size,
         trust=Trust(all_code=command.trust_code),
     )
-    found = COMMANDS[type(command)](command, mesh, load_agent)
+    found = answer(command, mesh, load)
     print(json.dumps(found.result) if command.json else found.text or tables.fields(found.result), flush=True)
     if plot and found.draw:  # after printing the result, because the disk may be full
         found.draw(plot)
     return 0
 
 
-def examine(a: flags.Exam, mesh, load_agent) -> Answer:
+def examine(a: ExamFlags, mesh, load_agent) -> Answer:
     """Judges the agent by the best judge of its game."""
     agent = load_agent(a.run)
     found = exam.examine(agent, mesh, positions=a.positions, games=a.games, seed=a.seed, say=say)
     return Answer(about(a, agent) | exam.result(found), exam.format_table(found))
 
 
-def play_match(a: flags.Match | flags.Returns, mesh, load_agent) -> Answer:
+def play_match(a: MatchFlags | ReturnsFlags, mesh, load_agent) -> Answer:
     """Plays a match; scores are the agent's. In a single-player game it measures returns instead."""
     agent = load_agent(a.run)
     rival = players.load(players.parse(a.opponent), agent, load_agent)
-    if isinstance(a, flags.Returns) or agent.environment.num_players == 1:
+    if isinstance(a, ReturnsFlags) or agent.environment.num_players == 1:
         return measure_returns(a, mesh, agent, rival)
     host = players.enter(PlayerSpec("agent"), agent)
     plies = choose_plies(a, agent)
@@ -117,7 +132,7 @@ def play_match(a: flags.Match | flags.Returns, mesh, load_agent) -> Answer:
     return Answer(result | rest | {"opponent": a.opponent}, text)
 
 
-def measure_returns(a: flags.Match | flags.Returns, mesh, agent, rival) -> Answer:
+def measure_returns(a: MatchFlags | ReturnsFlags, mesh, agent, rival) -> Answer:
     """The agent's returns in a single-player game, and those of another player of the same game."""
     environment = agent.environment
 
@@ -135,14 +150,14 @@ def measure_returns(a: flags.Match | flags.Returns, mesh, agent, rival) -> Answe
     return Answer(result | rest | {"opponent_result": other}, text)
 
 
-def engine_conditions(a: flags.Games, entrants):
+def engine_conditions(a: GameFlags, entrants):
     """The conditions under which other programs play."""
     if a.sgf is not None and not any(entrant.engine for entrant in entrants):
         raise ValueError("--sgf records only games against another program (gtp:COMMAND, uci:COMMAND); leave it out")
     return Conditions(a.engine_seconds, a.engine_processes, a.sgf, say)
 
 
-def try_every_reply(a: flags.Exhaustive, mesh, load_agent) -> Answer:
+def try_every_reply(a: ExhaustiveFlags, mesh, load_agent) -> Answer:
     """Tries every reply; results are the agent's."""
     agent = load_agent(a.run)
     player = players.searching(agent)
@@ -151,7 +166,7 @@ def try_every_reply(a: flags.Exhaustive, mesh, load_agent) -> Answer:
     return Answer(result | about(a, agent) | {"opponent": "exhaustive", "player": player.name})
 
 
-def play_tournament(a: flags.Tournament, mesh, load_agent) -> Answer:
+def play_tournament(a: TournamentFlags, mesh, load_agent) -> Answer:
     """Plays a round robin."""
     field = tournament.enter(a.players, load_agent)
     say("compiling and playing the first match ...")
@@ -168,7 +183,7 @@ def play_tournament(a: flags.Tournament, mesh, load_agent) -> Answer:
     return Answer(result, tournament.format_table(result), partial(pictures.plot_tournament, result))
 
 
-def judge_openings(a: flags.Openings, mesh, load_agent) -> Answer:
+def judge_openings(a: OpeningsFlags, mesh, load_agent) -> Answer:
     """Compares the agent's values of Hex's opening moves with the solved ones."""
     agent = load_agent(a.run)
     say("compiling, then searching ...")
@@ -176,7 +191,7 @@ def judge_openings(a: flags.Openings, mesh, load_agent) -> Answer:
     return Answer(about(a, agent) | result, openings.format_table(result))
 
 
-def measure_fidelity(a: flags.Fidelity, mesh, load_agent) -> Answer:
+def measure_fidelity(a: FidelityFlags, mesh, load_agent) -> Answer:
     """Compares the run's learned model with the ground-truth model."""
     agent = load_agent(a.run)
     say("compiling, then comparing ...")
@@ -185,7 +200,7 @@ def measure_fidelity(a: flags.Fidelity, mesh, load_agent) -> Answer:
     return Answer(about(a, agent) | result, fidelity.format_table(result), draw)
 
 
-def ask_oracle(a: flags.Oracle, mesh, load_agent) -> Answer:
+def ask_oracle(a: OracleFlags, mesh, load_agent) -> Answer:
     """Judges the agent's moves, or other players', by exact play."""
     if a.budgets is not None and a.num_simulations is not None:
         raise ValueError("give --budgets or --num-simulations, not both: the second is one budget")
@@ -204,7 +219,7 @@ def ask_oracle(a: flags.Oracle, mesh, load_agent) -> Answer:
     return Answer(result, oracle_evaluation.format_table(result))
 
 
-def compare_runs(a: flags.Compare, mesh, load_agent) -> Answer:
+def compare_runs(a: CompareFlags, mesh, load_agent) -> Answer:
     """Compares groups of runs by what they logged, or by the winning-move accuracy, which is measured here."""
     judged = None
     if comparison.WINNING_MOVES in a.metric:
@@ -232,25 +247,31 @@ def compare_runs(a: flags.Compare, mesh, load_agent) -> Answer:
     return Answer(comparison.result(points), comparison.report(points), draw)
 
 
-COMMANDS: dict[type, Callable[..., Answer]] = {
-    flags.Exam: examine,
-    flags.Match: play_match,
-    flags.Returns: play_match,
-    flags.Tournament: play_tournament,
-    flags.Oracle: ask_oracle,
-    flags.Fidelity: measure_fidelity,
-    flags.Exhaustive: try_every_reply,
-    flags.Openings: judge_openings,
-    flags.Compare: compare_runs,
+COMMANDS: dict[str, tuple[type[CommandFlags], Callable[..., Answer]]] = {
+    "exam": (ExamFlags, examine),
+    "match": (MatchFlags, play_match),
+    "returns": (ReturnsFlags, play_match),
+    "tournament": (TournamentFlags, play_tournament),
+    "oracle": (OracleFlags, ask_oracle),
+    "fidelity": (FidelityFlags, measure_fidelity),
+    "exhaustive": (ExhaustiveFlags, try_every_reply),
+    "openings": (OpeningsFlags, judge_openings),
+    "compare": (CompareFlags, compare_runs),
 }
 
 
-def about(a: flags.OfRun, agent) -> dict[str, Any]:
+def parse(arguments: Sequence[str]) -> tuple[CommandFlags, Callable[..., Answer]]:
+    """The flags of a command line, and the function that answers it; ValueError for a mistake in it."""
+    command = parse_flags(arguments, {name: kind for name, (kind, _) in COMMANDS.items()}, __doc__ or "")
+    return command, COMMANDS[arguments[0]][1]
+
+
+def about(a: RunFlags, agent) -> dict[str, Any]:
     """Which agent was measured."""
     return {"run": str(a.run), "iteration": agent.iteration}
 
 
-def choose_plies(a: flags.Games, agent) -> int:
+def choose_plies(a: GameFlags, agent) -> int:
     """Random moves before each game."""
     return agent.config.evaluation.opening_plies if a.opening_plies is None else a.opening_plies
 

@@ -1,6 +1,6 @@
 """The commands of `evaluate.py` with their flags."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -9,14 +9,14 @@ from msgspec import Meta
 
 from muzero_jax.apps.commands import parser
 from muzero_jax.apps.study.comparison import AXES, Axis
-from muzero_jax.storage.fields import Device, Fact, PositiveFloat, Seed, Simulations
+from muzero_jax.config.fields import Device, Fact, PositiveFloat, Seed, Simulations
 
 Count = Annotated[int, Meta(ge=1, le=1_000_000)]
 Players = Fact(positional=True)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command:
+class CommandFlags:
     """The flags of every command."""
 
     num_simulations: Simulations | None = None
@@ -36,7 +36,7 @@ class Command:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfRun(Command):
+class RunFlags(CommandFlags):
     """The flags of commands that measure one run."""
 
     run: Path
@@ -44,7 +44,7 @@ class OfRun(Command):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Games(Command):
+class GameFlags(CommandFlags):
     """The flags of commands that play games."""
 
     games: Count = 256
@@ -63,7 +63,7 @@ class Games(Command):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Match(Games, OfRun):
+class MatchFlags(GameFlags, RunFlags):
     """Games against one opponent: colours balanced, every random opening played from both sides."""
 
     opponent: str = "random"
@@ -75,7 +75,7 @@ class Match(Games, OfRun):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Returns(OfRun):
+class ReturnsFlags(RunFlags):
     """The mean return of a run's agent in a single-player game, with its interval, next to another player's."""
 
     games: Count = 200
@@ -88,7 +88,7 @@ class Returns(OfRun):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tournament(Games):
+class TournamentFlags(GameFlags):
     """A round robin with a cross table and an Elo scale."""
 
     players: Annotated[tuple[str, ...], Players]
@@ -101,7 +101,7 @@ class Tournament(Games):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Oracle(OfRun):
+class OracleFlags(RunFlags):
     """Moves judged by exact play (tic-tac-toe, Connect Four after 16 moves, Hex up to 5x5)."""
 
     player: str = "agent"
@@ -115,7 +115,7 @@ class Oracle(OfRun):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exam(OfRun):
+class ExamFlags(RunFlags):
     """The agent's strength by the best judge of its game: a solver if there is one, else opponents without training."""
 
     positions: Count = 300
@@ -128,7 +128,7 @@ class Exam(OfRun):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fidelity(OfRun):
+class FidelityFlags(RunFlags):
     """How far the learned model drifts from the ground-truth model, depth by depth and in the search tree."""
 
     unroll_steps: Count = 8
@@ -142,17 +142,17 @@ class Fidelity(OfRun):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exhaustive(OfRun):
+class ExhaustiveFlags(RunFlags):
     """Plays the agent against every possible sequence of replies, with both colours; for tiny games."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Openings(OfRun):
+class OpeningsFlags(RunFlags):
     """Opening values: the agent's value of every first move of Hex, and how many are right (solved from 3x3 to 7x7)."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compare(Command):
+class CompareFlags(CommandFlags):
     """Final scores and learning curves of several runs; runs that differ only in their seed form a group."""
 
     runs: Annotated[tuple[Path, ...], Players]
@@ -167,19 +167,16 @@ class Compare(Command):
     """draw the learning curves into this file (.png, .svg, .pdf)"""
 
 
-COMMANDS: dict[str, type[Command]] = {
-    kind.__name__.lower(): kind
-    for kind in (Exam, Match, Returns, Tournament, Oracle, Fidelity, Exhaustive, Openings, Compare)
-}
+def parse_flags(arguments: Sequence[str], kinds: Mapping[str, type[CommandFlags]], description: str) -> CommandFlags:
+    """The flags of the command that the first word names, of the class in `kinds`; `--help` prints and exits.
 
-
-def parse(arguments: Sequence[str], description: str) -> Command:
-    """The command with its flags; `--help` prints and exits. Raises ValueError for an unknown command."""
+    Raises ValueError for an unknown command.
+    """
     name, *others = arguments or [parser.HELP]
     if name in ("-h", parser.HELP):
-        kinds = (f"  {name:<12}{(kind.__doc__ or '').splitlines()[0]}" for name, kind in COMMANDS.items())
-        print("\n".join([description.strip(), "", *kinds, "", f"COMMAND {parser.HELP} shows the flags."]))
+        lines = (f"  {name:<12}{(kind.__doc__ or '').splitlines()[0]}" for name, kind in kinds.items())
+        print("\n".join([description.strip(), "", *lines, "", f"COMMAND {parser.HELP} shows the flags."]))
         raise SystemExit(0)
-    if name not in COMMANDS:
-        raise ValueError(f"{name!r} is no command of evaluate.py; choose {', '.join(COMMANDS)}")
-    return parser.read(COMMANDS[name], others)
+    if name not in kinds:
+        raise ValueError(f"{name!r} is no command of evaluate.py; choose {', '.join(kinds)}")
+    return parser.read(kinds[name], others)

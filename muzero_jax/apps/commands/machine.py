@@ -4,10 +4,10 @@ import os
 
 from muzero_jax.apps.commands import parser
 from muzero_jax.apps.commands.child import PREALLOCATE
-from muzero_jax.ops import devices
+from muzero_jax.config.fields import fields_of
+from muzero_jax.config.session import Session
 from muzero_jax.run import processes, profiling
-from muzero_jax.run.session import Session
-from muzero_jax.storage.fields import fields_of
+from muzero_jax.run.machine import configure_devices
 
 
 def choose(command: str, arguments: list[str]) -> None:
@@ -26,5 +26,5 @@ def choose(command: str, arguments: list[str]) -> None:
         os.environ.setdefault(PREALLOCATE, "false")
     if asked.distributed and not named & {parser.HELP, parser.HELP_ALL}:
         processes.join(asked.coordinator, asked.num_processes, asked.process_id)
-    devices.configure_devices(asked.devices, asked.device)
+    configure_devices(asked.devices, asked.device)
     processes.check_devices()

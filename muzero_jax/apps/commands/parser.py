@@ -15,10 +15,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import MISSING
 from typing import Any, NamedTuple, TypeVar
 
-from muzero_jax.storage.fields import Field, decode, fields_of, typed, value_at
+from muzero_jax.config.fields import Field, decode, fields_of, typed, value_at
 
 Record = TypeVar("Record")
-Given = dict[str, Any]
+FlagTexts = dict[str, Any]
 """What was typed, by the field's dotted name: a text, a bool for a switch, or a list of texts. The key `HELP` or
 `HELP_ALL` is True if help is asked for."""
 HELP = "--help"
@@ -48,7 +48,7 @@ def words(arguments: Sequence[str]) -> tuple[list[str], list[tuple[str, list[str
     return first, flags
 
 
-def split(arguments: Sequence[str], *records: type) -> Given:
+def split(arguments: Sequence[str], *records: type) -> FlagTexts:
     """The typed texts by field of the dataclasses.
 
     Raises ValueError for an unknown flag, with a guess which one was meant, and for a word that belongs to no flag.
@@ -75,7 +75,7 @@ def split(arguments: Sequence[str], *records: type) -> Given:
     return given
 
 
-def put(given: Given, field: Field, values: list[str]) -> list[str]:
+def put(given: FlagTexts, field: Field, values: list[str]) -> list[str]:
     """Stores a field's texts; returns the words that do not belong to it. A list flag given twice is joined."""
     if field.kind is bool:
         given[field.name] = True
@@ -90,22 +90,22 @@ def put(given: Given, field: Field, values: list[str]) -> list[str]:
     return values[1:]
 
 
-def typed_again(given: Given) -> list[str]:
+def typed_again(given: FlagTexts) -> list[str]:
     """A command line that gives the same values."""
     return [word for name, texts in given.items() for word in typed(name, texts)]
 
 
-def override(record: Record, given: Given) -> Record:
+def override(record: Record, given: FlagTexts) -> Record:
     """The dataclass with the typed values; ValueError if a field does not accept its text."""
     return _decoded(type(record), dataclasses.asdict(record), given)  # type: ignore
 
 
-def convert(cls: type[Record], given: Given) -> Record:
+def convert(cls: type[Record], given: FlagTexts) -> Record:
     """A dataclass with the typed values; all other fields have their defaults."""
     return _decoded(cls, {}, given)
 
 
-def _decoded(cls: type[Record], values: dict[str, Any], given: Given) -> Record:
+def _decoded(cls: type[Record], values: dict[str, Any], given: FlagTexts) -> Record:
     for field in fields_of(cls):
         if field.name in given:
             *groups, last = field.name.split(".")

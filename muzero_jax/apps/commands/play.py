@@ -19,23 +19,23 @@ import jax
 from msgspec import Meta
 from rich.console import Console
 
-from muzero_jax import agent as agents
+from muzero_jax.agent import load_agent, make_agent
 from muzero_jax.apps.commands import parser
 from muzero_jax.apps.engines import gtp, protocol, uci
 from muzero_jax.apps.play import film, placement, solo, terminal, thinking, tree_picture, web_server
-from muzero_jax.apps.play import position as positions
+from muzero_jax.apps.play.position import opening_of
 from muzero_jax.apps.play.web_session import WebGame
+from muzero_jax.config.fields import Device, NotNegativeFloat, PositiveFloat, PositiveInt, Seed
 from muzero_jax.games.catalogue import make_notation
-from muzero_jax.ops import devices
 from muzero_jax.own.files import check_writable, write_whole
 from muzero_jax.own.trust import Trust
 from muzero_jax.run import compilation_cache
+from muzero_jax.run.machine import configure_devices
 from muzero_jax.storage import agent_file
-from muzero_jax.storage.fields import Device, NotNegativeFloat, PositiveFloat, PositiveInt, Seed
 
 
 @dataclass(frozen=True)
-class Arguments:
+class PlayFlags:
     """How to play."""
 
     run: Path | None = None
@@ -90,10 +90,10 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
     Args:
       build: makes your own game, network or algorithm, as `algorithm.make` makes the configured one.
     """
-    a = parser.read(Arguments, arguments, __doc__)
+    a = parser.read(PlayFlags, arguments, __doc__)
     check(a)
     out = protocol.claim_stdout() if a.engine else None
-    devices.configure_devices(a.devices)
+    configure_devices(a.devices)
     if a.compilation_cache:
         compilation_cache.enable()
     position, thinker, moves = load(a, build)
@@ -109,7 +109,7 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
     return 0
 
 
-def check(a: Arguments) -> None:
+def check(a: PlayFlags) -> None:
     """Raises ValueError for flags that contradict each other, and for files that cannot be written."""
     if a.run and a.agent:
         raise ValueError("--run and --agent both name who plays; leave one of them out")
@@ -127,7 +127,7 @@ def check(a: Arguments) -> None:
             check_writable(path, flag)
 
 
-def check_game(a: Arguments, position) -> None:
+def check_game(a: PlayFlags, position) -> None:
     """Raises ValueError for a way to play that the game does not have."""
     if position.environment.num_players == 1 and (a.engine or a.colour):
         raise ValueError(f"{position.name} is a single-player game; leave out --engine and --colour")
@@ -135,22 +135,22 @@ def check_game(a: Arguments, position) -> None:
         raise ValueError(f"{position.name} has chance or a deal, for which GTP has no command; play it in the terminal")
 
 
-def load(a: Arguments, build: Callable | None = None):
+def load(a: PlayFlags, build: Callable | None = None):
     """The game, the agent and the notation that the flags ask for."""
     path = a.run or Path(f"{agent_file.PREFIX}{(a.agent or '').removeprefix(agent_file.PREFIX)}")
     trust = Trust(all_code=a.trust_code)
-    agent = agents.load_agent(path, a.num_simulations, build, a.board_size, trust)
+    agent = load_agent(path, a.num_simulations, build, a.board_size, trust)
     game, thinker = seat(a, agent, build)
     return game, thinker, make_notation(agent.environment, a.notation)
 
 
-def seat(a: Arguments, agent, build: Callable | None):
+def seat(a: PlayFlags, agent, build: Callable | None):
     """The game and the agent, on the device that `--device` names; for auto, on the one that searches fastest here."""
 
     def on(device):
         params = jax.device_put(agent.params, device)
         algorithm = build and build(agent.config)
-        made = agents.make_agent(agent.config, algorithm)  # again, because the precision depends on the device
+        made = make_agent(agent.config, algorithm)  # again, because the precision depends on the device
         thinker = thinking.make_thinker(
             made._replace(num_simulations=agent.num_simulations, params=params, name=agent.name),
             num_simulations=agent.num_simulations,
@@ -158,7 +158,7 @@ def seat(a: Arguments, agent, build: Callable | None):
             temperature=a.temperature,
             seed=a.seed,
         )
-        return positions.opening_of(agent.environment, a.seed or secrets.randbelow(2**32)), thinker
+        return opening_of(agent.environment, a.seed or secrets.randbelow(2**32)), thinker
 
     def search(seated):
         game, thinker = seated
@@ -171,7 +171,7 @@ def seat(a: Arguments, agent, build: Callable | None):
     return placement.place(on, search, choice, lambda line: print(line, file=sys.stderr, flush=True))
 
 
-def serve(a: Arguments, position, thinker, moves, out, resize: Callable) -> None:
+def serve(a: PlayFlags, position, thinker, moves, out, resize: Callable) -> None:
     """Speaks to a program until it quits. If the game has both protocols, the first line tells UCI from GTP."""
     if a.time_per_move:
         thinker.prepare(position, a.time_per_move)
@@ -182,7 +182,7 @@ def serve(a: Arguments, position, thinker, moves, out, resize: Callable) -> None
     kind(position, thinker, moves, seconds=a.time_per_move).serve(itertools.chain([first], lines), out)
 
 
-def serve_page(a: Arguments, position, thinker, moves) -> None:
+def serve_page(a: PlayFlags, position, thinker, moves) -> None:
     """Serves the board in the browser until Ctrl-C."""
     game = WebGame(position, thinker, moves)
     listener = web_server.listen(a.port)
@@ -195,7 +195,7 @@ def serve_page(a: Arguments, position, thinker, moves) -> None:
         print()
 
 
-def draw(a: Arguments, position, thinker, moves) -> None:
+def draw(a: PlayFlags, position, thinker, moves) -> None:
     """Draws the search tree after --moves, or the game that follows, into a file."""
     for text in a.moves.split():
         try:
@@ -210,7 +210,7 @@ def draw(a: Arguments, position, thinker, moves) -> None:
     print(f"drew {a.tree or a.film}")
 
 
-def play_in_terminal(a: Arguments, position, thinker, moves) -> None:
+def play_in_terminal(a: PlayFlags, position, thinker, moves) -> None:
     """Plays with a person until they quit."""
     colour = None if a.colour is None else terminal.colour_of(a.colour, position)
     if a.colour is not None and colour is None:

@@ -17,20 +17,20 @@ from muzero_jax import presets
 from muzero_jax.apps import start
 from muzero_jax.apps.commands import parser, variants
 from muzero_jax.apps.commands.command_line import EXIT_INTERRUPTED, EXIT_UNFINISHED, command
-from muzero_jax.apps.commands.parser import Given
+from muzero_jax.apps.commands.parser import FlagTexts
 from muzero_jax.apps.evaluation import tables
 from muzero_jax.apps.sources import offline, warm_start
-from muzero_jax.ops import devices
+from muzero_jax.config import config_file
+from muzero_jax.config.config import Config
+from muzero_jax.config.fields import flag_of, names
+from muzero_jax.config.paths import absolute, absolute_env, with_absolute_paths
+from muzero_jax.config.session import Session, flags_to_resume
 from muzero_jax.own import python_file, trust
 from muzero_jax.own.trust import Trust
 from muzero_jax.run import metrics, processes
-from muzero_jax.run import session as sessions
 from muzero_jax.run.interrupt import Stopped
-from muzero_jax.run.session import Session
-from muzero_jax.storage import config as configs
+from muzero_jax.run.machine import configure_devices, format_bytes
 from muzero_jax.storage import run_directory
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.fields import flag_of, names
 
 
 class Settled(NamedTuple):
@@ -41,7 +41,7 @@ class Settled(NamedTuple):
     base: Config  # what the flags overrode: a preset, or the config of another run
 
 
-def settle(given: Given) -> Settled:
+def settle(given: FlagTexts) -> Settled:
     """The run that the flags ask for. Raises ValueError also for code that is not trusted (`own.trust`)."""
     session = parser.convert(Session, given)
     if "board_sizes" in given and "board_size" not in given:
@@ -55,10 +55,10 @@ def settle(given: Given) -> Settled:
         session = replace(session, resume=run_directory.holds_run(Path(session.run_dir)))
     if session.resume:
         known = [getattr(asked, name) if name in given else None for name in ("env", "board_size", "seed")]
-        run_dir = session.run_dir or str(run_directory.newest(known[0] and configs.absolute_env(known[0]), *known[1:]))
+        run_dir = session.run_dir or str(run_directory.newest(known[0] and absolute_env(known[0]), *known[1:]))
         if not session.run_dir:
             print(f"continuing {run_dir}")
-        base = configs.inspect(Path(run_dir))  # `_check_code` follows
+        base = config_file.inspect(Path(run_dir))  # `_check_code` follows
         session = replace(session, run_dir=run_dir)
     else:
         base = choose_preset(given, session)
@@ -71,28 +71,28 @@ def settle(given: Given) -> Settled:
     if config.network.file and (unheard := [name for name in names(Config, "built_in") if name in given]):
         option = f"--network.options {unheard[0].partition('.')[2]}=..."
         raise ValueError(f"{flag_of(unheard[0])} has no effect on a network of your own; write {option}")
-    config = configs.with_absolute_paths(config)
+    config = with_absolute_paths(config)
     _check_code(config, session, given)
     return Settled(config, session, base)
 
 
-def choose_preset(given: Given, session: Session) -> Config:
+def choose_preset(given: FlagTexts, session: Session) -> Config:
     """The settings of `--config`, or the preset of the game; an offline run takes the game of its source by default."""
     if session.config:
         if not Path(session.config).is_file():
             raise ValueError(f"--config: there is no file {session.config}; name the config.json in a run's folder")
-        return configs.read(Path(session.config), "name the config.json in a run's folder")
+        return config_file.read(Path(session.config), "name the config.json in a run's folder")
     basics = "env", "board_size", "board_sizes", "offline"
     asked = parser.convert(Config, {name: given[name] for name in basics if name in given})
-    env = configs.absolute_env(asked.env) if "env" in given else None
+    env = absolute_env(asked.env) if "env" in given else None
     board_size = asked.board_size
     if not asked.offline:
         preset = presets.preset(env or Config.env, board_size)
         return replace(preset, network=presets.for_every_board(preset.network)) if asked.board_sizes else preset
-    folder = configs.absolute(asked.offline)
+    folder = absolute(asked.offline)
     source = offline.place(folder)
     if run_directory.holds_run(source):
-        made_with = configs.inspect(source)
+        made_with = config_file.inspect(source)
         if not env and python_file.is_path(made_with.env):  # of that run's files only this one is loaded
             trust.check([made_with.env], folder, Trust(session.trust_code))
         env = env or made_with.env
@@ -102,11 +102,11 @@ def choose_preset(given: Given, session: Session) -> Config:
     return offline.begin(replace(presets.preset(env, board_size), offline=folder))
 
 
-def _check_code(config: Config, session: Session, given: Given) -> None:
+def _check_code(config: Config, session: Session, given: FlagTexts) -> None:
     """Raises ValueError for an untrusted Python file that a saved config names and the flags do not."""
     if session.resume or session.config:
         named = frozenset(file for name, file in config.own_files.items() if name in given)
-        where = f"{session.run_dir}/{configs.FILE}" if session.resume else str(session.config)
+        where = f"{session.run_dir}/{config_file.FILE}" if session.resume else str(session.config)
         trust.check(config.own_files.values(), where, Trust(session.trust_code, named))
 
 
@@ -117,7 +117,7 @@ def main(arguments: list[str], build: Callable[[Config], Any] | None = None) -> 
     """
     given = parser.split(arguments, Config, Session)
     session = parser.convert(Session, given)
-    num_devices = devices.configure_devices(session.devices)
+    num_devices = configure_devices(session.devices)
     if parser.HELP in given or parser.HELP_ALL in given:
         flags = [*parser.flags_of(settle(given).base), *parser.flags_of(session)]
         title = (__doc__ or "").splitlines()[0]
@@ -155,7 +155,7 @@ def train(settled: Settled, num_devices: int, build: Callable[[Config], Any] | N
     elif session.distributed and result is not None:
         print("stopped and saved; to continue, run the same commands with --resume-if-any")
     elif result is not None or run_directory.begun(run_dir) not in (None, before):
-        flags = f"--run-dir {shlex.quote(str(run_dir))} {sessions.flags_to_resume(session)}"
+        flags = f"--run-dir {shlex.quote(str(run_dir))} {flags_to_resume(session)}"
         print(f"stopped and saved; continue with: {command('train')} {flags}")
     else:
         print("interrupted before there was anything to save; run the same command again", file=sys.stderr)
@@ -186,7 +186,7 @@ def show(summary: dict[str, Any]) -> None:
         for purpose, time in seconds.items()
     ]
     tables.summary_table(spent, "\nTime")
-    memory = (f"{devices.format_bytes(size)} {name}" for name, size in summary["memory"].items() if size is not None)
+    memory = (f"{format_bytes(size)} {name}" for name, size in summary["memory"].items() if size is not None)
     print("\nmemory per device: " + ", ".join(memory))
     total = summary["flops"]["total"]
     rate = summary["flops"]["rate"]

@@ -17,21 +17,21 @@ from muzero_jax.apps.commands import parser, train
 from muzero_jax.apps.commands.command_line import EXIT_INTERRUPTED, command
 from muzero_jax.apps.study import comparison, tuning
 from muzero_jax.apps.study.tuning import Objective, Space, Span
+from muzero_jax.config import config_file
+from muzero_jax.config.config import Config
+from muzero_jax.config.fields import NotNegativeInt, PositiveInt, differing, fields_of, flag_of, names, value_at
+from muzero_jax.config.session import Session
 from muzero_jax.games.catalogue import game_of
-from muzero_jax.ops import devices
 from muzero_jax.own.files import write_whole
 from muzero_jax.run import metrics
 from muzero_jax.run.interrupt import Stopped
-from muzero_jax.run.session import Session
-from muzero_jax.storage import config as configs
+from muzero_jax.run.machine import configure_devices
 from muzero_jax.storage import run_directory
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.fields import NotNegativeInt, PositiveInt, differing, fields_of, flag_of, names, value_at
 from muzero_jax.types import Environment
 
 
 @dataclass(frozen=True)
-class Arguments:
+class TuneFlags:
     """The flags of the search; all other flags are those of train.py."""
 
     trials: PositiveInt = 30
@@ -51,13 +51,13 @@ class Arguments:
 
 def main(arguments: list[str]) -> int:
     """Runs the command; returns its exit status, as `train.main` does."""
-    given = parser.split(arguments, Config, Session, Arguments)
+    given = parser.split(arguments, Config, Session, TuneFlags)
     if parser.HELP in given or parser.HELP_ALL in given:
-        print(f"{(__doc__ or '').strip()}\n\n{parser.help_text(parser.flags_of(Arguments))}")
+        print(f"{(__doc__ or '').strip()}\n\n{parser.help_text(parser.flags_of(TuneFlags))}")
         return 0
-    own = parser.convert(Arguments, {f.name: given.pop(f.name) for f in fields_of(Arguments) if f.name in given})
+    own = parser.convert(TuneFlags, {f.name: given.pop(f.name) for f in fields_of(TuneFlags) if f.name in given})
     config, session, _ = train.settle(given)
-    num_devices = devices.configure_devices(session.devices)
+    num_devices = configure_devices(session.devices)
     check(config, session, has_budget=not given.keys().isdisjoint(("minutes", "frames")))
     metric = metric_of(own.metric, playing.build_environment(config))
     base = for_trials(config, metric)
@@ -143,7 +143,7 @@ def conclude(study: Any, objective: Objective, config: Config, num_seeds: int) -
     found = tuning.best(study, objective)
     table = study.trials_dataframe(attrs=("number", "value", "state", "duration", "params"))
     write_whole(folder / "trials.csv", table.to_csv(index=False))
-    write_whole(folder / "best.json", configs.to_json(replace(found, evaluation=config.evaluation)))
+    write_whole(folder / "best.json", config_file.to_json(replace(found, evaluation=config.evaluation)))
     tuning.draw(study, folder)
     shown = table.sort_values("value", ascending=False)[["number", "value", "state", "duration"]]
     flags = " ".join(differing(found, tuning.with_frames(objective.base, found.frames)))

@@ -18,41 +18,40 @@ from muzero_jax.algorithm import playing
 from muzero_jax.apps import start
 from muzero_jax.apps.commands import child, parser
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, EXIT_INTERRUPTED
-from muzero_jax.apps.commands.parser import Given
+from muzero_jax.apps.commands.parser import FlagTexts
 from muzero_jax.apps.sources import offline, warm_start
 from muzero_jax.apps.study import comparison, learning_curves, together
+from muzero_jax.config import config_file
+from muzero_jax.config.config import Config
+from muzero_jax.config.fields import differing, names
+from muzero_jax.config.session import Session, validate_session
+from muzero_jax.config.validation import validate
 from muzero_jax.own import python_file
-from muzero_jax.run import session as sessions
 from muzero_jax.run.interrupt import Stopped
 from muzero_jax.run.runner import Planned
-from muzero_jax.run.session import Session
-from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.fields import differing, names
-from muzero_jax.storage.validation import validate
 
-Settle = Callable[[Given], tuple[Config, Session, Config]]
+Settle = Callable[[FlagTexts], tuple[Config, Session, Config]]
 """`train.settle`: the config of a run with these flags, its session, and what they overrode."""
 
 
-class Run(NamedTuple):
+class Variant(NamedTuple):
     """One of the runs."""
 
     name: str  # as printed
     run_dir: Path
     config: Config
-    given: Given  # all of its flags except `--resume`
+    given: FlagTexts  # all of its flags except `--resume`
 
 
-def plan(given: Given, settle: Settle, num_devices: int) -> list[Run]:
+def plan(given: FlagTexts, settle: Settle, num_devices: int) -> list[Variant]:
     """The runs, ordered by setting and then by seed; their folders lie in `--run-dir`, or by default in `runs`."""
     session = parser.convert(Session, given)
     several = ("seeds", "vary", "together", "resume", "resume_if_any", "overwrite", "run_dir")
     # All runs are evaluated after equal parts, so that their curves can be averaged.
     shared = {"evaluation.parts": "6"} if "evaluation.interval_minutes" not in given else {}
     shared |= {name: texts for name, texts in given.items() if name not in several}
-    runs: list[Run] = []
+    runs: list[Variant] = []
     for choice in product(*map(_values, session.vary)):
         settings = {name: texts for one in (shared, *choice) for name, texts in one.items()}
         parts = [_name(*one.popitem()) for one in map(dict, choice)]
@@ -63,12 +62,12 @@ def plan(given: Given, settle: Settle, num_devices: int) -> list[Run]:
             beside = default.with_name("-".join([default.name, *parts]))
             run_dir = Path(session.run_dir, "-".join([*parts, f"seed{seed}"])) if session.run_dir else beside
             own = settings | {"run_dir": str(run_dir), "seed": str(seed)}
-            runs.append(Run(" ".join([*parts, f"seed {seed}"]), run_dir, one, own))
+            runs.append(Variant(" ".join([*parts, f"seed {seed}"]), run_dir, one, own))
     return runs
 
 
-def _values(words: Sequence[str]) -> list[Given]:
-    """One `Given` for each value of a `--vary FIELD VALUE ...`."""
+def _values(words: Sequence[str]) -> list[FlagTexts]:
+    """One `FlagTexts` for each value of a `--vary FIELD VALUE ...`."""
     name, *values = words or ["FIELD"]
     if not values:
         raise ValueError(f"--vary {name} names no values; say --vary optimiser.learning-rate 1e-3 2e-3")
@@ -86,7 +85,7 @@ def _name(field: str, text: Any) -> str:
     return f"{last}-{path.stem if python_file.is_path(value) else path.name or value}"
 
 
-def train(given: Given, settle: Settle, num_devices: int, *, is_given: bool) -> int:
+def train(given: FlagTexts, settle: Settle, num_devices: int, *, is_given: bool) -> int:
     """Trains all runs and compares them; returns the exit status of the first that failed or was stopped, else 0."""
     session = parser.convert(Session, given)
     runs = plan(given, settle, num_devices)
@@ -102,9 +101,9 @@ def train(given: Given, settle: Settle, num_devices: int, *, is_given: bool) -> 
     return status
 
 
-def _check(runs: Sequence[Run], session: Session, is_given: bool) -> None:
+def _check(runs: Sequence[Variant], session: Session, is_given: bool) -> None:
     """Raises ValueError for flags that several runs cannot have, before any run is trained."""
-    sessions.validate(replace(session, config=None))
+    validate_session(replace(session, config=None))
     for run in runs:
         validate(run.config)
         if session.together:
@@ -137,21 +136,21 @@ def _check(runs: Sequence[Run], session: Session, is_given: bool) -> None:
             raise ValueError(f"{run.run_dir} was trained with other flags; with --resume give {' '.join(flags)} too")
 
 
-def _have_begun(runs: Sequence[Run]) -> bool:
+def _have_begun(runs: Sequence[Variant]) -> bool:
     return any(run_directory.holds_run(run.run_dir) for run in runs)
 
 
-def _other_flags(run: Run) -> list[str]:
+def _other_flags(run: Variant) -> list[str]:
     """The flags with which a saved run was begun, if they differ from the present ones; budgets do not count."""
-    made_with = configs.inspect(run.run_dir)
+    made_with = config_file.inspect(run.run_dir)
     budgets = names(Config, "budget")
     return differing(replace(made_with, **{name: getattr(run.config, name) for name in budgets}), run.config)
 
 
-def _has_spent(run: Run) -> bool:
+def _has_spent(run: Variant) -> bool:
     """Whether a run has spent this budget and played its final matches."""
     return run_directory.has_ended(run.run_dir) and not comparison.varied_fields(
-        [configs.inspect(run.run_dir), run.config]
+        [config_file.inspect(run.run_dir), run.config]
     )
 
 
@@ -162,12 +161,12 @@ def _check_weights(config: Config, *, trust_code: bool) -> None:
         warm_start.open_source(config, model, lambda line: None, trust_code=trust_code)
 
 
-def _goes_on(run: Run) -> Given:
+def _goes_on(run: Variant) -> FlagTexts:
     """A run's flags, with `--resume-if-any` if it has begun, because that may be combined with `--config`."""
     return run.given | ({"resume_if_any": True} if run_directory.holds_run(run.run_dir) else {})
 
 
-def _train_in_turn(runs: Sequence[Run]) -> int:
+def _train_in_turn(runs: Sequence[Variant]) -> int:
     """Trains each run in its own process, except those that have ended."""
     for number, run in enumerate(runs, 1):
         print(f"{run.name}, {number} of {len(runs)}", flush=True)
@@ -185,14 +184,14 @@ def _train_in_turn(runs: Sequence[Run]) -> int:
     return 0
 
 
-def _say_how_to_go_on(run: Run, runs: Sequence[Run]) -> None:
+def _say_how_to_go_on(run: Variant, runs: Sequence[Variant]) -> None:
     more = " and --resume (instead of --overwrite)" if _have_begun(runs) else ""
     print(f"stopped at {run.name}; continue with the same command{more}")
 
 
-def _train_together(runs: Sequence[Run], settle: Settle) -> int:
+def _train_together(runs: Sequence[Variant], settle: Settle) -> int:
     """Trains the runs in as few programs as possible; says why if it needs several."""
-    groups: dict[tuple[Any, ...], list[Run]] = {}
+    groups: dict[tuple[Any, ...], list[Variant]] = {}
     for run in runs:
         has_begun = run_directory.holds_run(run.run_dir)
         shared = run_directory.shared(run.run_dir)
@@ -207,7 +206,7 @@ def _train_together(runs: Sequence[Run], settle: Settle) -> int:
     return next(filter(None, (_train_group(group, settle) for group in groups.values())), 0)
 
 
-def _train_group(group: Sequence[Run], settle: Settle) -> int:
+def _train_group(group: Sequence[Variant], settle: Settle) -> int:
     """Trains runs as one program; returns the exit status."""
     if all(run_directory.holds_run(run.run_dir) and _has_spent(run) for run in group):
         print(f"has ended   {', '.join(str(run.run_dir) for run in group)}")

@@ -162,7 +162,7 @@ class EngineProcess:
         return f"; it said {shown(' '.join(said), QUOTED)!r}" if said else ""
 
 
-class Ply(NamedTuple):
+class EngineMove(NamedTuple):
     """A move of a game."""
 
     colour: int  # 0 for the first player
@@ -189,7 +189,7 @@ class Engine(ABC):
         """Begins a game at its opening."""
 
     @abstractmethod
-    def choose(self, plies: Sequence[Ply], colour: int, state: EnvState | None = None) -> str:
+    def choose(self, plies: Sequence[EngineMove], colour: int, state: EnvState | None = None) -> str:
         """The program's move for `colour` after these moves, or `resign`.
 
         `state` is the position, for programs that take it instead of the moves.

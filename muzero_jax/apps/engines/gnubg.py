@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from muzero_jax.apps.engines.engine import Engine, EngineProcess, Ply
+from muzero_jax.apps.engines.engine import Engine, EngineMove, EngineProcess
 from muzero_jax.games.backgammon import mover_points, roll
 from muzero_jax.games.catalogue import make_notation
 from muzero_jax.types import Environment, EnvState
@@ -65,7 +65,7 @@ class GnubgEngine(Engine):
         """Forgets the rest of a turn; GNU Backgammon itself remembers nothing."""
         self._rest = []
 
-    def choose(self, plies: Sequence[Ply], colour: int, state: EnvState | None = None) -> str:
+    def choose(self, plies: Sequence[EngineMove], colour: int, state: EnvState | None = None) -> str:
         """The next move (one die) of its turn in the position `state`, in our notation."""
         assert state is not None
         if not self._rest and (dice := roll(state)):

@@ -16,8 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from muzero_jax.apps.engines.engine import Engine, EngineProcess, Ply
-from muzero_jax.apps.engines.protocol import MOVES_TO_GO, Session, attempt, share
+from muzero_jax.apps.engines.engine import Engine, EngineMove, EngineProcess
+from muzero_jax.apps.engines.protocol import MOVES_TO_GO, EngineSession, attempt, share
 from muzero_jax.apps.play import VERSION, drawing
 from muzero_jax.apps.play.position import BLACK, WHITE, IllegalMove, Position
 from muzero_jax.apps.play.thinking import Analysis, Thinker
@@ -77,7 +77,7 @@ class GtpEngine(Engine):
             self.ask(f"komi {self._komi:g}", may_lack=True)
         self._num_told = 0
 
-    def choose(self, plies: Sequence[Ply], colour: int, state: EnvState | None = None) -> str:
+    def choose(self, plies: Sequence[EngineMove], colour: int, state: EnvState | None = None) -> str:
         """Sends new moves, then `genmove`. A forced pass may be rejected, because some programs pass by themselves."""
         for ply in plies[self._num_told :]:
             tell = self.exchange if ply.is_forced_pass else self.ask
@@ -119,7 +119,7 @@ class HexEngine(GtpEngine):
         if not is_known or has_list and "b1" not in legal.lower().split():
             self.swaps = "sides" if is_known else None
 
-    def choose(self, plies: Sequence[Ply], colour: int, state: EnvState | None = None) -> str:
+    def choose(self, plies: Sequence[EngineMove], colour: int, state: EnvState | None = None) -> str:
         """`GtpEngine.choose`, with the moves after a swap translated for programs that mean another one."""
         index = next((i for i, ply in enumerate(plies) if ply.text == SWAP), None)
         if index is None or self.swaps == "pieces":
@@ -137,7 +137,7 @@ def mirrored(text: str) -> str:
     return f"{LETTERS[int(cell[2]) - 1]}{LETTERS.index(cell[1]) + 1}"
 
 
-class Clock:
+class GameClock:
     """Both players' clocks as in GTP: main time, then byo-yomi periods for a number of stones each."""
 
     def __init__(self):
@@ -178,7 +178,7 @@ class Clock:
         self._left[colour] = self._byo_yomi if is_spent else (remaining, max(0, stones))
 
 
-class GtpSession(Session):
+class GtpSession(EngineSession):
     """Our engine. A command that fails raises ValueError, whose text becomes the error answer.
 
     Args:
@@ -190,7 +190,7 @@ class GtpSession(Session):
     ):
         super().__init__(*arguments, **options)
         self.resize = resize
-        self.clock = Clock()
+        self.clock = GameClock()
         self.final_komi: float | None = None  # for `final_score` only; the agent plays for the komi of its training
         self._commands: dict[str, Callable[[list[str]], str | None]] = {
             "name": lambda _: "muzero_jax",

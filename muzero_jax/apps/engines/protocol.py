@@ -30,7 +30,7 @@ def share(left: float, moves_to_go: int, increment: float = 0.0) -> float:
     return max(0.0, min(left / max(1, moves_to_go) + 0.8 * increment, left) - MARGIN)
 
 
-class Session(ABC):
+class EngineSession(ABC):
     """One program's session: a game, an agent, and an answer to every line.
 
     Args:

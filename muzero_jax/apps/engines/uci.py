@@ -12,8 +12,8 @@ import math
 import re
 from collections.abc import Callable, Sequence
 
-from muzero_jax.apps.engines.engine import Engine, EngineProcess, Ply
-from muzero_jax.apps.engines.protocol import MOVES_TO_GO, Session, attempt, share
+from muzero_jax.apps.engines.engine import Engine, EngineMove, EngineProcess
+from muzero_jax.apps.engines.protocol import MOVES_TO_GO, EngineSession, attempt, share
 from muzero_jax.apps.play import VERSION
 from muzero_jax.apps.play.position import BLACK, WHITE
 from muzero_jax.apps.play.thinking import MOST_SIMULATIONS, Analysis
@@ -62,7 +62,7 @@ class UciEngine(Engine):
         self.process.send(f"{self._protocol}newgame")
         self._ask("isready", "readyok")
 
-    def choose(self, plies: Sequence[Ply], colour: int, state: EnvState | None = None) -> str:
+    def choose(self, plies: Sequence[EngineMove], colour: int, state: EnvState | None = None) -> str:
         """Sends all moves of the game, then `go`; returns the program's move."""
         moves = " ".join([" moves", *(ply.text for ply in plies)]) if plies else ""
         self.process.send(f"position startpos{moves}")
@@ -85,7 +85,7 @@ class UciEngine(Engine):
         return said
 
 
-class UciSession(Session):
+class UciSession(EngineSession):
     """Our engine, a method for each command. UCI's white is `BLACK` here, because white moves first in chess."""
 
     def answer(self, line: str) -> str:

@@ -16,7 +16,7 @@ from muzero_jax.apps.evaluation.player import Player, random_player
 from muzero_jax.apps.evaluation.rollout_mcts import rollout_mcts_player
 from muzero_jax.games.catalogue import game_of
 from muzero_jax.games.own_game import with_points
-from muzero_jax.ops.devices import AXIS, placed_shapes, shard_map
+from muzero_jax.ops.mesh import AXIS, placed_shapes, shard_map
 from muzero_jax.types import Environment, Params
 
 Summary = dict[str, Any]

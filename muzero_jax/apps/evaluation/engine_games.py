@@ -13,11 +13,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from muzero_jax.apps.engines.engine import RESIGN, Engine, Ply
+from muzero_jax.apps.engines.engine import RESIGN, Engine, EngineMove
 from muzero_jax.apps.evaluation.player import Player, keys_of_chance
 from muzero_jax.games import sgf
 from muzero_jax.games.catalogue import game_of, make_notation, needs_key
-from muzero_jax.games.game import score
+from muzero_jax.games.game import game_score
 from muzero_jax.games.notation import PASS, Notation
 from muzero_jax.types import Environment, EnvState, Params
 
@@ -32,7 +32,7 @@ class Seat(ABC):
         """Begins a new game; does nothing for a player without memory."""
 
     @abstractmethod
-    def choose(self, state: EnvState, plies: Sequence[Ply], colour: int, key: Array) -> int | None:
+    def choose(self, state: EnvState, plies: Sequence[EngineMove], colour: int, key: Array) -> int | None:
         """The action of `colour` after the moves `plies` (it may be illegal), or None to resign."""
 
 
@@ -45,7 +45,7 @@ class PlayerSeat(Seat):
             lambda params, key, state: player.act(params, key, jax.tree.map(lambda x: jnp.asarray(x)[None], state))[0]
         )
 
-    def choose(self, state: EnvState, plies: Sequence[Ply], colour: int, key: Array) -> int | None:
+    def choose(self, state: EnvState, plies: Sequence[EngineMove], colour: int, key: Array) -> int | None:
         """The player's action in `state`."""
         return int(self._act(self._params, key, state))
 
@@ -61,7 +61,7 @@ class EngineSeat(Seat):
         """Tells the program to begin a new game."""
         self._engine.new_game()
 
-    def choose(self, state: EnvState, plies: Sequence[Ply], colour: int, key: Array) -> int | None:
+    def choose(self, state: EnvState, plies: Sequence[EngineMove], colour: int, key: Array) -> int | None:
         """The program's action; raises EngineError for an illegal move, or if the program fails."""
         text = self._engine.choose(plies, colour, state)
         if text.lower() == RESIGN:
@@ -80,10 +80,10 @@ class EngineSeat(Seat):
 class PlayedGame(NamedTuple):
     """A finished game."""
 
-    plies: tuple[Ply, ...]
+    plies: tuple[EngineMove, ...]
     num_opening: int  # plies of the random opening
     lead: float  # the first player's sum of rewards: above 0 it won, 0 is a draw
-    score: str  # as `games.game.score`; B+R or W+R after a resignation
+    score: str  # as `games.game_score`; B+R or W+R after a resignation
     illegal_actions: int  # that our players chose; legal ones were played instead
 
 
@@ -124,10 +124,10 @@ class Arbiter:
             if not 0 <= action < len(legal) or not legal[action]:
                 action = int(legal.argmax())
                 illegal_actions = illegal_actions + 1
-            plies.append(Ply(colour, action, self.notation.write(state, action), forced is not None))
+            plies.append(EngineMove(colour, action, self.notation.write(state, action), forced is not None))
             state, reward, *_ = self._move(state, jnp.int32(action), keys_of_chance(move_key, 1)[0])
             lead += float(-reward if colour else reward)
-        return PlayedGame(tuple(plies), len(line), lead, score(self.game, state, lead), illegal_actions)
+        return PlayedGame(tuple(plies), len(line), lead, game_score(self.game, state, lead), illegal_actions)
 
     def _forced_pass(self, state: EnvState) -> int | None:
         """The action of a pass if nothing else is legal, else None."""

@@ -19,15 +19,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from muzero_jax import algorithm as algorithms
 from muzero_jax.agent import Agent, make_agent
+from muzero_jax.algorithm import make_algorithm
 from muzero_jax.apps.evaluation import players, positions
 from muzero_jax.apps.evaluation.batches import in_keyed_batches
 from muzero_jax.apps.evaluation.tables import align, percent
+from muzero_jax.config.groups import AlgorithmConfig
 from muzero_jax.games.catalogue import check_for_two, check_without_chance
-from muzero_jax.ops.legal_actions import uniform_legal_action
-from muzero_jax.search.simulator import policy, predicted_legal
-from muzero_jax.storage.config_groups import AlgorithmConfig
+from muzero_jax.ops.legal_actions import predicted_legal, uniform_legal_action
+from muzero_jax.search.simulator import policy
 from muzero_jax.types import Environment, EnvState, Model, NetworkOutput, Params
 
 DECISIVE = 0.5
@@ -163,13 +163,12 @@ def compare(model: Model, legal: Array, output: NetworkOutput, true: NetworkOutp
     probability of illegal moves in the embedding's policy, as a search sees it, that is, masked by the predicted legal
     moves if the model predicts these.
     """
-    legal_moves = predicted_legal(output) if "legal_logits" in output.extras else None
     logits, true_logits = (x.policy_logits.astype(jnp.float32) for x in (output, true))
     difference = jax.nn.softmax(logits, where=legal) - jax.nn.softmax(true_logits, where=legal)
     return {
         "value_drift": jnp.abs(model.to_scalar(output.value_logits) - model.to_scalar(true.value_logits)),
         "policy_drift": jnp.abs(difference).sum(-1) / 2,
-        "illegal_prior": jnp.where(legal, 0, policy(output, legal_moves)).sum(-1),
+        "illegal_prior": jnp.where(legal, 0, policy(output, predicted_legal(output.extras))).sum(-1),
     }
 
 
@@ -269,7 +268,7 @@ def _search(agent: Agent, states: EnvState, seed: int) -> Means:
     config = agent.config
     # Our own engine keeps trees that can be read; the run's own algorithm may not.
     config = replace(config, search=replace(config.search, engine="own"), algorithm=AlgorithmConfig())
-    search = make_agent(config, algorithms.make(config, agent.environment, agent.model)).search(agent.num_simulations)
+    search = make_agent(config, make_algorithm(config, agent.environment, agent.model)).search(agent.num_simulations)
 
     @jax.jit
     def look(key, states):

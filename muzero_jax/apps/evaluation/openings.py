@@ -16,7 +16,7 @@ from jax.sharding import SingleDeviceSharding
 from muzero_jax.agent import Agent
 from muzero_jax.games.hex import without_swap
 from muzero_jax.games.notation import LETTERS
-from muzero_jax.ops.devices import placed_shapes
+from muzero_jax.ops.mesh import placed_shapes
 from muzero_jax.types import Environment, EnvState, Params, SearchRoots
 
 WIDTH, SHIFT = 7, 4

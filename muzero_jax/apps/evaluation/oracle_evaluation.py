@@ -13,7 +13,7 @@ import jax
 import numpy as np
 from jax import Array
 
-from muzero_jax import agent as agents
+from muzero_jax.agent import load_agent, policy_head_search
 from muzero_jax.apps.evaluation import players, positions
 from muzero_jax.apps.evaluation.arena import Report, silent
 from muzero_jax.apps.evaluation.batches import in_keyed_batches
@@ -150,7 +150,7 @@ def format_table(result: Score) -> str:
 
 def agent_candidates(agent: Agent, budgets: tuple[int, ...]) -> list[Candidate]:
     """The agent's policy head, then its search without noise at each budget."""
-    searches = {"policy head": agents.policy_head(agent.model)}
+    searches = {"policy head": policy_head_search(agent.model)}
     searches |= {f"{budget} simulations": agent.search(budget) for budget in budgets}
 
     def answer(search, params, key, states):
@@ -160,7 +160,7 @@ def agent_candidates(agent: Agent, budgets: tuple[int, ...]) -> list[Candidate]:
     return [Candidate(name, agent.params, name, partial(answer, search)) for name, search in searches.items()]
 
 
-def named_candidate(spec: PlayerSpec, agent: Agent, load_agent: LoadAgent = agents.load_agent) -> Candidate:
+def named_candidate(spec: PlayerSpec, agent: Agent, load_agent: LoadAgent = load_agent) -> Candidate:
     """A player by name, loaded by `players.load`."""
     if spec.engine is not None:  # checked before positions are solved
         raise ValueError(f"{spec.engine.name} is another program, which plays only matches and tournaments")

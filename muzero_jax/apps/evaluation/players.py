@@ -24,16 +24,15 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from muzero_jax import agent as agents
-from muzero_jax.agent import Agent, check_budget, load_agent
+from muzero_jax.agent import Agent, check_budget, load_agent, policy_head_search
 from muzero_jax.apps.engines import engines
 from muzero_jax.apps.engines.engines import EngineSpec
 from muzero_jax.apps.evaluation.expectimax import expectimax_player, gain_player, pip_count_player
 from muzero_jax.apps.evaluation.player import Player, random_player, sampling_player, search_player
 from muzero_jax.apps.evaluation.rollout_mcts import rollout_mcts_player
+from muzero_jax.config.config import Config
 from muzero_jax.games.catalogue import check_for_two
 from muzero_jax.storage import agent_file, run_directory
-from muzero_jax.storage.config import Config
 from muzero_jax.types import Environment, Params
 
 SPECS = (
@@ -80,7 +79,7 @@ def searching(agent: Agent, num_simulations: int | None = None, *, kind: str = "
 
 def policy_head(agent: Agent) -> Player:
     """Plays the action with the largest prior, without search."""
-    return search_player(agent.environment, agents.policy_head(agent.model), "greedy prior")
+    return search_player(agent.environment, policy_head_search(agent.model), "greedy prior")
 
 
 def parse(text: str, *, others: str = "") -> PlayerSpec:

@@ -15,11 +15,11 @@ from muzero_jax.algorithm import Algorithm
 from muzero_jax.apps.evaluation import elo, openings
 from muzero_jax.apps.evaluation.arena import Arena, Summary
 from muzero_jax.apps.evaluation.matches import are_for_points, points_of
-from muzero_jax.ops import devices
+from muzero_jax.config.config import Config
+from muzero_jax.ops.mesh import placed_shapes
 from muzero_jax.own.files import read_json, write_whole
 from muzero_jax.run import metrics, sizes
 from muzero_jax.storage.checkpoint import checkpoint_steps, restore_params, save_params
-from muzero_jax.storage.config import Config
 from muzero_jax.storage.run_directory import VERSIONS
 from muzero_jax.types import Params
 
@@ -210,7 +210,7 @@ def open_versions(
 
     It shares the compiled matches of `like`, whose agent must search in the same way.
     """
-    placed = devices.placed_shapes(abstract_params, NamedSharding(mesh, PartitionSpec()))
+    placed = placed_shapes(abstract_params, NamedSharding(mesh, PartitionSpec()))
     arena, judges = (like.arena, like.judges) if like else _programs(config, algorithm, mesh)
     versions = Versions(config, arena, run_dir, placed, judges)
     versions.ladder.load(iteration)

@@ -15,7 +15,7 @@ from muzero_jax.games.catalogue import GAMES
 from muzero_jax.ops.legal_actions import uniform_legal_action
 from muzero_jax.ops.reductions import first_argmax
 from muzero_jax.search import tree
-from muzero_jax.search.rules import Row, Rules
+from muzero_jax.search.rules import Row, SearchRules
 from muzero_jax.search.simulator import Node, Simulator
 from muzero_jax.types import Environment, EnvState, Params, SearchOutput, SearchRoots
 
@@ -67,7 +67,7 @@ def rollout_mcts(
     def rule(row: Row) -> Array:
         return first_argmax(ucb_scores(row, EXPLORATION))
 
-    rules = Rules(lambda row, _: rule(row), rule, stop_at_ends=True)
+    rules = SearchRules(lambda row, _: rule(row), rule, stop_at_ends=True)
     grown = tree.grow(root, world, None, rules, num_simulations, expand_key, most_simulations=most_simulations)
     return summarise(tree.row_of(grown))
 

@@ -12,7 +12,7 @@ import jax
 import numpy as np
 from jax.sharding import Mesh
 
-from muzero_jax import agent as agents
+from muzero_jax.agent import load_agent
 from muzero_jax.apps.evaluation import elo, engine_matches, players
 from muzero_jax.apps.evaluation.arena import Report, Summary, silent
 from muzero_jax.apps.evaluation.engine_matches import Conditions
@@ -24,14 +24,14 @@ Result = dict[str, Any]
 """`players`, `cross_table`, `matches`, `anchor` and the settings, as plain numbers and lists."""
 
 
-class Field(NamedTuple):
+class Entrants(NamedTuple):
     """The players, and the first run among them, which determines the game."""
 
     entrants: list[Entrant]
     host: Agent
 
 
-def enter(names: tuple[str, ...], load_agent: LoadAgent = agents.load_agent) -> Field:
+def enter(names: tuple[str, ...], load_agent: LoadAgent = load_agent) -> Entrants:
     """The players with these names (`players`).
 
     Raises:
@@ -50,11 +50,11 @@ def enter(names: tuple[str, ...], load_agent: LoadAgent = agents.load_agent) -> 
     taken = [entrant.name for entrant in entrants]
     if twice := [name for name in taken if taken.count(name) > 1]:
         raise ValueError(f"{twice[0]} plays in the tournament twice; name every player once")
-    return Field(entrants, host)
+    return Entrants(entrants, host)
 
 
 def play(
-    field: Field,
+    field: Entrants,
     mesh: Mesh,
     *,
     num_games: int,

@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from muzero_jax.apps.play import overlay, shapes
-from muzero_jax.apps.play.boards import Board
+from muzero_jax.apps.play.boards import BoardDrawing
 from muzero_jax.apps.play.chess_board import ChessBoard
 from muzero_jax.apps.play.hex_board import HexBoard
 from muzero_jax.apps.play.overlay import Overlay
-from muzero_jax.apps.play.points_board import Points
+from muzero_jax.apps.play.points_board import PointsBoard
 from muzero_jax.apps.play.position import Position
 from muzero_jax.apps.play.screen_board import Screen
 from muzero_jax.apps.play.shapes import Length
@@ -29,17 +29,17 @@ MARGIN, HEADER, FOOTER, GAP, LETTER = 8, 28, 26, 24, 7.2
 """Pixels."""
 MOST_BESIDE = 5
 """The most moves without a cell that are named below a board."""
-KINDS: dict[str | None, type[Board]] = {
+KINDS: dict[str | None, type[BoardDrawing]] = {
     CHESS: ChessBoard,
     TILES: Tiles,
-    POINTS: Points,
+    POINTS: PointsBoard,
     PIXELS: Screen,
     "hex": HexBoard,
 }
 STYLE_FILE = Path(__file__).parent / "web" / "board.css"
 
 
-class Picture(NamedTuple):
+class BoardPicture(NamedTuple):
     """A drawing, which a notebook shows."""
 
     svg: str
@@ -60,10 +60,10 @@ class Picture(NamedTuple):
 
 def board_of(
     position: Position, notation: Notation, notes: Overlay = overlay.NOTHING, seat: int | None = None
-) -> Board:
-    """The kind of board that the game's view names; arguments as in `Board`."""
+) -> BoardDrawing:
+    """The kind of board that the game's view names; arguments as in `BoardDrawing`."""
     view = position.game.view
-    kind = KINDS.get(view.page, HexBoard if view.leans else Board)
+    kind = KINDS.get(view.page, HexBoard if view.leans else BoardDrawing)
     return kind(position, notation, notes, seat)
 
 
@@ -74,7 +74,7 @@ def draw(
     policy: Sequence[float] | np.ndarray | None = None,
     values: Sequence[float] | np.ndarray | None = None,
     title: str = "",
-) -> Picture:
+) -> BoardPicture:
     """The board, with a `policy` [A] or `values` [A] over its cells; values that are not finite are left out."""
     notes = overlay.of_values(values) if values is not None else overlay.NOTHING
     board = board_of(position, notation, notes if policy is None else overlay.of_shares(policy))
@@ -95,7 +95,7 @@ def draw(
     return framed("\n".join([placed(board.above()), *lines]), width, height, placed(board.ground()))
 
 
-def place_of(board: Board, cell: Cell) -> dict[str, Length]:
+def place_of(board: BoardDrawing, cell: Cell) -> dict[str, Length]:
     """Where a cell lies in the picture of a board without a title, in pixels."""
     x, y = board.centre(cell)
     left, top, _, _ = board.bounds
@@ -108,7 +108,7 @@ def place_of(board: Board, cell: Cell) -> dict[str, Length]:
     }
 
 
-def _beside(board: Board) -> str:
+def _beside(board: BoardDrawing) -> str:
     """The line of text for moves without a cell: those with the largest numbers, each group of equal moves once."""
     notes = board.overlay.notes
     same = board.position.game.same_as
@@ -116,7 +116,7 @@ def _beside(board: Board) -> str:
     return ", ".join(f"{board.write(action)} {notes[action].text}" for action in sorted(shown[:MOST_BESIDE]))
 
 
-def side_by_side(*pictures: Picture) -> Picture:
+def side_by_side(*pictures: BoardPicture) -> BoardPicture:
     """Pictures next to each other, as one."""
     left = 0.0
     parts = []
@@ -126,7 +126,7 @@ def side_by_side(*pictures: Picture) -> Picture:
     return framed("\n".join(parts), left - GAP, max(picture.height for picture in pictures))
 
 
-def framed(above: str, width: Length, height: Length, ground: str = "", style: str = "") -> Picture:
+def framed(above: str, width: Length, height: Length, ground: str = "", style: str = "") -> BoardPicture:
     """A picture on white of the SVG `above`, drawn over `ground`."""
     paper = '<rect width="100%" height="100%" fill="white"/>'
     content = f"\n<style>{light_style()}{style}</style>\n{paper}\n{ground}\n{above}\n"
@@ -135,7 +135,7 @@ def framed(above: str, width: Length, height: Length, ground: str = "", style: s
         f'viewBox="0 0 {width:g} {height:g}" font-family="system-ui, sans-serif" font-size="13">'
     )
     svg = f"{head}{content}</svg>\n"
-    return Picture(svg, width, height, ground, above)
+    return BoardPicture(svg, width, height, ground, above)
 
 
 def light_style() -> str:

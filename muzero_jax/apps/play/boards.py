@@ -53,7 +53,7 @@ LOOKS = {"go": Look(0.46, 0.2, True), "othello": Look(0.41, 0.2, True), COLUMNS:
 LOOKS |= {"hex": Look(0.36, 0.2)}
 
 
-class Board:
+class BoardDrawing:
     """A position on a board of squares.
 
     Args:
@@ -353,7 +353,7 @@ class Board:
         return " and ".join(self.view.colours[stone == SECOND] for stone in text)
 
 
-def svg(board: Board) -> str:
+def svg(board: BoardDrawing) -> str:
     """The drawing with its clickable cells as one SVG element that fills its place."""
     left, top, right, bottom = board.bounds
     parts = board.ground() + board.above() + "".join(board.cells())

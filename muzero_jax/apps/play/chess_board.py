@@ -1,7 +1,7 @@
 """The board of chess: pieces, arrows for moves, and moves by two clicks."""
 
 from muzero_jax.apps.play import shapes
-from muzero_jax.apps.play.boards import Board, Ends
+from muzero_jax.apps.play.boards import BoardDrawing, Ends
 from muzero_jax.apps.play.overlay import Note
 from muzero_jax.apps.play.shapes import UNIT, Point
 from muzero_jax.games.view import Cell
@@ -24,7 +24,7 @@ SHAPES = {
 NAMES = {"p": "pawn", "r": "rook", "n": "knight", "b": "bishop", "q": "queen", "k": "king"}
 
 
-class ChessBoard(Board):
+class ChessBoard(BoardDrawing):
     """A position of chess, with the person's side at the bottom."""
 
     def drawn(self, cell: Cell) -> Cell:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
 from muzero_jax.apps.play import board_picture
-from muzero_jax.apps.play.board_picture import Picture, framed
+from muzero_jax.apps.play.board_picture import BoardPicture, framed
 from muzero_jax.apps.play.drawing import signed
 from muzero_jax.apps.play.position import Position
 from muzero_jax.apps.play.thinking import Analysis
@@ -21,7 +21,7 @@ MOST_PICTURES = 300
 Analyse = Callable[[Position], Analysis]
 
 
-def film(analyse: Analyse, position: Position, notation: Notation, most_pictures: int = MOST_PICTURES) -> Picture:
+def film(analyse: Analyse, position: Position, notation: Notation, most_pictures: int = MOST_PICTURES) -> BoardPicture:
     """The game from `position` to its end, at most `MOST_MOVES` moves.
 
     Of a game with more than `most_pictures` moves, that many are shown, evenly spaced, and the end. Of an arcade game
@@ -44,7 +44,7 @@ def _moments(analyse: Analyse, position: Position) -> Iterator[tuple[Position, A
         position = position.play(found.action)
 
 
-def _picture(position: Position, found: Analysis, notation: Notation) -> Picture:
+def _picture(position: Position, found: Analysis, notation: Notation) -> BoardPicture:
     move = notation.write(position.state, position.game.same_as.get(found.action, found.action))
     if position.environment.num_players == 1:
         title = f"{position.total:,.10g} points: {move}, {signed(found.value)} expected"
@@ -54,7 +54,7 @@ def _picture(position: Position, found: Analysis, notation: Notation) -> Picture
     return board_picture.draw(position, notation, policy=found.policy, title=title)
 
 
-def animate(pictures: Sequence[Picture], most_seconds: float = SECONDS) -> Picture:
+def animate(pictures: Sequence[BoardPicture], most_seconds: float = SECONDS) -> BoardPicture:
     """Pictures one after another in a loop, as large as the largest; a ground that all share is drawn once."""
     seconds = min(most_seconds, MOST_SECONDS / max(1, len(pictures) - 1))
     total = seconds * (len(pictures) - 1) + LAST_SECONDS

@@ -1,12 +1,12 @@
 """The board of Hex, and of any game with shifted rows: hexagons, and the edges of both sides."""
 
 from muzero_jax.apps.play import shapes
-from muzero_jax.apps.play.boards import Board
+from muzero_jax.apps.play.boards import BoardDrawing
 from muzero_jax.apps.play.shapes import ROW, Length, Point
 from muzero_jax.games.view import Cell
 
 
-class HexBoard(Board):
+class HexBoard(BoardDrawing):
     """Each row lies half a cell to the right of the one above."""
 
     kind = "hex"  # type: ignore

@@ -11,7 +11,7 @@ from typing import Any
 
 from muzero_jax.agent import Agent
 from muzero_jax.apps.play import board_picture, drawing
-from muzero_jax.apps.play.boards import Board
+from muzero_jax.apps.play.boards import BoardDrawing
 from muzero_jax.apps.play.position import BLACK, WHITE, IllegalMove, Position, new_game
 from muzero_jax.apps.play.thinking import Analysis, Thinker, make_thinker
 from muzero_jax.apps.play.trained_agent import TrainedAgent
@@ -91,7 +91,7 @@ class NotebookGame:
         """The move that the agent would play in your place, as text."""
         return self.notation.write(self.position.state, self.thinker.analyse(self.position).action)
 
-    def picture(self) -> board_picture.Picture:
+    def picture(self) -> board_picture.BoardPicture:
         """The board as an SVG."""
         return board_picture.draw(self.position, self.notation, title=self.said)
 
@@ -129,10 +129,10 @@ class NotebookGame:
         return bundle if self.panel is None else bundle | self.panel.bundle()
 
 
-class Panel:
+class GamePanel:
     """The widgets: the drawing, a button over each of its `cells`, and buttons of `others` by action."""
 
-    def __init__(self, widgets: Any, game: NotebookGame, board: Board):
+    def __init__(self, widgets: Any, game: NotebookGame, board: BoardDrawing):
         self._widgets = widgets
         self._game = game
         self.picture = widgets.HTML()
@@ -163,7 +163,7 @@ class Panel:
             button.layout.display = None if action in legal else "none"
         self.line.value = game.said
 
-    def _cell(self, board: Board, cell: Cell, action: int) -> Any:
+    def _cell(self, board: BoardDrawing, cell: Cell, action: int) -> Any:
         button = self._button("", partial(self._game.click, action))
         button.tooltip = board.write(action)
         place = {side: f"{pixels:.0f}px" for side, pixels in board_picture.place_of(board, cell).items()}
@@ -181,7 +181,7 @@ MOST_OTHERS = 4
 """The most actions without a cell; a game with more gets no buttons at all."""
 
 
-def _make_panel(game: NotebookGame) -> Panel | None:
+def _make_panel(game: NotebookGame) -> GamePanel | None:
     """The buttons of a game in which clicks play all but a few moves; else, or without ipywidgets, None."""
     board = board_picture.board_of(game.position, game.notation)
     clicked = set(board.clicked.values())
@@ -190,4 +190,4 @@ def _make_panel(game: NotebookGame) -> Panel | None:
         import ipywidgets
     except ImportError:
         return None
-    return Panel(ipywidgets, game, board) if clicked and num_actions - len(clicked) <= MOST_OTHERS else None
+    return GamePanel(ipywidgets, game, board) if clicked and num_actions - len(clicked) <= MOST_OTHERS else None

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import takewhile
 
 from muzero_jax.apps.play import shapes
-from muzero_jax.apps.play.boards import Board, Ends
+from muzero_jax.apps.play.boards import BoardDrawing, Ends
 from muzero_jax.apps.play.overlay import NOTHING, Overlay
 from muzero_jax.apps.play.position import Position
 from muzero_jax.apps.play.shapes import Length, Point
@@ -27,7 +27,7 @@ SPOTS = ((4,), (0, 8), (0, 4, 8), (0, 2, 6, 8), (0, 2, 4, 6, 8), (0, 2, 3, 5, 6,
 FROM_TO = re.compile(r"(bar|\d+)/(off|\d+)")
 
 
-class Points(Board):
+class PointsBoard(BoardDrawing):
     """A position of backgammon. The person's home is on the lower right, and points have the person's numbers."""
 
     captions = []  # the dice are drawn  # type: ignore

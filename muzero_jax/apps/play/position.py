@@ -15,8 +15,7 @@ from jax import Array
 from jaxtyping import Bool
 
 from muzero_jax.games.catalogue import check_for_two, game_of, make_notation, needs_key
-from muzero_jax.games.game import Game
-from muzero_jax.games.game import score as game_score
+from muzero_jax.games.game import Game, game_score
 from muzero_jax.games.notation import Notation
 from muzero_jax.games.random_play import random_starts
 from muzero_jax.games.sides import Move, closed

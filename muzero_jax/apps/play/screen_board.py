@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from muzero_jax.apps.play import shapes
-from muzero_jax.apps.play.boards import Board
+from muzero_jax.apps.play.boards import BoardDrawing
 from muzero_jax.apps.play.shapes import Length
 from muzero_jax.games.view import FADING, LIT
 
 CLASSES = {LIT: "lit", FADING: "fading"}
 
 
-class Screen(Board):
+class Screen(BoardDrawing):
     """A position of a game on a screen. No click plays a move."""
 
     cell_size = 8

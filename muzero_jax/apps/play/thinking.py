@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float
 
 from muzero_jax import types
-from muzero_jax.agent import Agent, policy_head
+from muzero_jax.agent import Agent, policy_head_search
 from muzero_jax.apps.play.position import Position
 from muzero_jax.search.tree import Tree
 from muzero_jax.types import EnvState, Params, SearchFn
@@ -241,7 +241,7 @@ class Thinker:
 
 def make_thinker(agent: Agent, **options) -> Thinker:
     """The `Thinker` of a loaded agent; `options` are Thinker's keyword arguments."""
-    thinker = Thinker(agent.with_trees().search, policy_head(agent.model), agent.params, **options)
+    thinker = Thinker(agent.with_trees().search, policy_head_search(agent.model), agent.params, **options)
     bound = agent.model.bound
     thinker.most_value = float("inf") if bound is None else bound
     return thinker

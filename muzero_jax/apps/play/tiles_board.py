@@ -1,7 +1,7 @@
 """The board of 2048 and games like it: a grid of sliding tiles with numbers."""
 
 from muzero_jax.apps.play import shapes
-from muzero_jax.apps.play.boards import Board
+from muzero_jax.apps.play.boards import BoardDrawing
 from muzero_jax.apps.play.overlay import Note
 from muzero_jax.apps.play.shapes import Length, Point
 from muzero_jax.games.view import Cell
@@ -11,7 +11,7 @@ HIGHEST = 16
 STEPS = {"left": (-1, 0), "up": (0, -1), "right": (1, 0), "down": (0, 1)}
 
 
-class Tiles(Board):
+class Tiles(BoardDrawing):
     """A position of a game of sliding tiles."""
 
     @property

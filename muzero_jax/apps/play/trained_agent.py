@@ -23,8 +23,7 @@ import numpy as np
 from jax.core import Tracer
 from jaxtyping import Float
 
-from muzero_jax import agent as agents
-from muzero_jax.agent import Agent
+from muzero_jax.agent import Agent, check_budget, load_agent
 from muzero_jax.algorithm import Algorithm
 from muzero_jax.apps.play import tree_view
 from muzero_jax.apps.play.position import Position, opening_of
@@ -162,7 +161,7 @@ class TrainedAgent:
         return self._thinker.analyse(position, num_simulations=self._budget(num_simulations))
 
     def _budget(self, given: int | None) -> int:
-        return self.num_simulations if given is None else agents.check_budget(given, "num_simulations")
+        return self.num_simulations if given is None else check_budget(given, "num_simulations")
 
     def _position(self, state: EnvState) -> Position:
         for field in ("observation", "legal_action_mask", "current_player"):
@@ -206,9 +205,9 @@ def load(
     Raises ValueError if there is no such run or agent, or if it names a Python file that is not trusted.
     """
     if num_simulations is not None:
-        agents.check_budget(num_simulations, "num_simulations")
+        check_budget(num_simulations, "num_simulations")
     if board_size is not None and algorithm is not None:
         raise ValueError("board_size cannot change an algorithm of your own; make the algorithm for that board")
     build = algorithm and (lambda config: algorithm)
     trust = Trust(all_code=trust_code)
-    return TrainedAgent(agents.load_agent(Path(run), num_simulations, build, board_size, trust).with_trees())
+    return TrainedAgent(load_agent(Path(run), num_simulations, build, board_size, trust).with_trees())

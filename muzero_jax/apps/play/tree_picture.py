@@ -9,7 +9,7 @@ from html import escape
 from typing import NamedTuple
 
 from muzero_jax.apps.play import board_picture, tree_view
-from muzero_jax.apps.play.board_picture import Picture
+from muzero_jax.apps.play.board_picture import BoardPicture
 from muzero_jax.apps.play.drawing import counted, signed
 from muzero_jax.apps.play.position import Position
 from muzero_jax.apps.play.shapes import Length, element, path
@@ -53,7 +53,7 @@ LEGEND = (
 
 def picture(
     analysis: Analysis, position: Position, notation: Notation, *, depth: int = DEPTH, width: int = WIDTH
-) -> Picture:
+) -> BoardPicture:
     """The tree of an analysis of `position`: `depth` moves deep, `width` moves at each node.
 
     Raises ValueError if the agent's search keeps no tree.
@@ -69,7 +69,7 @@ def picture(
     return draw(named, f"{title}, value {signed(analysis.value)} for the player to move", board)
 
 
-def draw(root: Branch, title: str, board: Picture | None = None) -> Picture:
+def draw(root: Branch, title: str, board: BoardPicture | None = None) -> BoardPicture:
     """Draws a tree whose moves have names (`tree_view.named`), to the right of a board."""
     left = MARGIN + (board.width + MARGIN if board else 0.0)
     tree = _drawn(root, left, float(HEADER), root.visits)
@@ -85,7 +85,7 @@ def draw(root: Branch, title: str, board: Picture | None = None) -> Picture:
     ]
     size = {"width": width, "height": height, "viewBox": f"0 0 {width:g} {height:g}"}
     said = {"role": "img", "aria_label": title, "xmlns": "http://www.w3.org/2000/svg"}
-    return Picture(element("svg", "\n".join(parts), "search-tree", **said, **size) + "\n", width, height)
+    return BoardPicture(element("svg", "\n".join(parts), "search-tree", **said, **size) + "\n", width, height)
 
 
 class _Drawn(NamedTuple):

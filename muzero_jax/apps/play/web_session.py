@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 import numpy as np
 
-from muzero_jax.apps.play import overlay as overlays
 from muzero_jax.apps.play import tree_picture, tree_view
 from muzero_jax.apps.play.board_picture import board_of
 from muzero_jax.apps.play.boards import svg
 from muzero_jax.apps.play.drawing import counted, signed
+from muzero_jax.apps.play.overlay import history, of_shares, of_values
 from muzero_jax.apps.play.position import Position
 from muzero_jax.apps.play.thinking import Analysis, Thinker
 from muzero_jax.games.notation import Notation
@@ -129,8 +129,8 @@ class WebGame:
         found = self._think(num_simulations)
         numbers = self._numbers(found)
         choice = self._same(found.action)
-        of_values = overlays.of_values(numbers["values"], choice, self._largest_shown)
-        notes = of_values if overlay == "values" else overlays.of_shares(numbers[overlay], choice)
+        values = of_values(numbers["values"], choice, self._largest_shown)
+        notes = values if overlay == "values" else of_shares(numbers[overlay], choice)
         board = board_of(self.position, self.notation, notes, seat)
         texts = {kind: {self._write(a): number for a, number in these.items()} for kind, these in numbers.items()}
         return texts | {
@@ -142,7 +142,7 @@ class WebGame:
             "num_simulations": found.num_simulations,
             "said": self._said(found),
             "bar": self._bar(found),
-            "history": overlays.history(self._values, len(self.position.plies)),
+            "history": history(self._values, len(self.position.plies)),
             "why": self.thinker.why,
             "lines": self._lines(found),
         }

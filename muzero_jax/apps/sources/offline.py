@@ -14,12 +14,12 @@ import jax
 import numpy as np
 
 from muzero_jax.apps.sources import stored_games
+from muzero_jax.config import config_file
+from muzero_jax.config.config import Config
+from muzero_jax.config.fields import check_fields
 from muzero_jax.games.game_files import read_games
 from muzero_jax.own.files import from_home
-from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import describe_replay, restore_replay
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.fields import check_fields
 from muzero_jax.storage.run_directory import CHECKPOINTS, find_saved, holds_run, shared
 from muzero_jax.types import Environment, ReplayState
 
@@ -30,7 +30,7 @@ Fill = Callable[[ReplayState], ReplayState]
 def begin(config: Config) -> Config:
     """The config that the flags of an offline run override; if the source is a run, with that run's discount."""
     source = _path(config)
-    made_with = configs.inspect(source) if holds_run(source) else config
+    made_with = config_file.inspect(source) if holds_run(source) else config
     return replace(config, targets=replace(config.targets, discount=made_with.targets.discount))
 
 
@@ -86,7 +86,7 @@ def _with_sizes(config: Config, *, num_envs: int, replay_length: int, **self_pla
 
 
 def _as_run(config: Config, source: Path) -> Config:
-    made_with = configs.inspect(source)
+    made_with = config_file.inspect(source)
     if made_with.board_sizes:
         raise ValueError(f"{source} has a buffer for each of several boards; learn offline from a run of one board")
     for flag, now, then in (
@@ -134,18 +134,17 @@ def _open_run(config: Config, source: Path, say: Callable[[str], None]) -> Fill:
 
 
 def _stored_part(abstract: ReplayState) -> ReplayState:
-    """The part of a buffer that a source has: all but priorities and search ages, which learning writes."""
-    return abstract._replace(priority=None, transitions=abstract.transitions._replace(search_age=None))
+    """The part of a buffer that a source has: all but priorities, which learning writes."""
+    return abstract._replace(priority=None)
 
 
 def _begun(buffer: ReplayState, abstract: ReplayState) -> ReplayState:
-    """The buffer as learning begins: with equal priorities and search ages of 0, if `abstract` has these fields."""
+    """The buffer as learning begins: with equal priorities, if `abstract` has them."""
 
-    def full(like: Any, value: float) -> Any:
-        return None if like is None else jax.device_put(np.full(like.shape, value, like.dtype), like.sharding)
+    def ones(like: Any) -> Any:
+        return jax.device_put(np.ones(like.shape, like.dtype), like.sharding)
 
-    transitions = buffer.transitions._replace(search_age=full(abstract.transitions.search_age, 0.0))
-    return buffer._replace(priority=full(abstract.priority, 1.0), transitions=transitions)
+    return buffer._replace(priority=jax.tree.map(ones, abstract.priority))  # None stays None
 
 
 # --- games from files -------------------------------------------------------------------------------------------------

@@ -13,14 +13,13 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 
-from muzero_jax import agent as agents
-from muzero_jax import algorithm as algorithms
-from muzero_jax.algorithm import Algorithm
+from muzero_jax.agent import inspect_agent, load_agent, misreading
+from muzero_jax.algorithm import Algorithm, make_algorithm
+from muzero_jax.config.config import Config
+from muzero_jax.config.groups import AlgorithmConfig, NetworkConfig
+from muzero_jax.config.paths import absolute_source
 from muzero_jax.own.trust import Trust
-from muzero_jax.storage import config as configs
 from muzero_jax.storage import shapes
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.config_groups import AlgorithmConfig, NetworkConfig
 from muzero_jax.types import LearnerState, Model, Params
 
 
@@ -31,7 +30,7 @@ def network_of(source: str, preset: NetworkConfig) -> NetworkConfig:
     cannot be read, because `open_source` will say why.
     """
     try:
-        network = agents.inspect(Path(configs.absolute_source(source))).network
+        network = inspect_agent(Path(absolute_source(source))).network
     except ValueError:
         return preset
     return preset if network.file else replace(network, compute_dtype=preset.compute_dtype)
@@ -59,12 +58,12 @@ def open_source(
 
     def build(theirs: Config) -> Algorithm:
         """Without the source's own algorithm file, because only its weights are needed."""
-        return given or algorithms.make(replace(theirs, algorithm=AlgorithmConfig()))
+        return given or make_algorithm(replace(theirs, algorithm=AlgorithmConfig()))
 
     trust = Trust(trust_code, named=frozenset(config.own_files.values()))
-    agent = agents.load_agent(Path(config.init_from), build=build, trust=trust)
+    agent = load_agent(Path(config.init_from), build=build, trust=trust)
     described = None if given else config.network
-    if found := agents.misreading(agent, described, shapes.of_network(model.init)):
+    if found := misreading(agent, described, shapes.of_network(model.init)):
         theirs = agent.config
         board = f" --board-size {theirs.board_size}" if theirs.board_size else ""
         network = f"name its network, --network {theirs.network.file}" if theirs.network.file else "no network flags"

@@ -17,11 +17,11 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from muzero_jax.apps.evaluation import tables
+from muzero_jax.config import config_file
+from muzero_jax.config.config import IN_PYTHON, Config, flat
+from muzero_jax.config.fields import flag_of, names
 from muzero_jax.run import metrics
-from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.fields import flag_of, names
 
 Axis = Literal["frames", "updates", "minutes", "flops"]
 AXES: tuple[Axis, ...] = get_args(Axis)
@@ -96,7 +96,7 @@ def read_runs(
     `judged` has each run's winning-move accuracy and number of positions, if that is wanted. Raises ValueError for a
     folder that holds no run, and for runs of two games.
     """
-    games = {configs.inspect(run_dir).env_name: run_dir for run_dir in run_dirs}
+    games = {config_file.inspect(run_dir).env_name: run_dir for run_dir in run_dirs}
     if len(games) > 1:
         one, other = list(games)[:2]
         raise ValueError(f"{games[one]} played {one} and {games[other]} {other}; compare runs of one game")
@@ -106,7 +106,7 @@ def read_runs(
         if judged:
             score, count = judged[run_dir]
             last = metrics.last_record(run_dir, up_to_iteration=2**31)
-            seed = configs.inspect(run_dir).seed
+            seed = config_file.inspect(run_dir).seed
             points.append(Point(group, str(run_dir), seed, *spent(last), WINNING_MOVES, score, True, count))
     return points
 
@@ -117,7 +117,7 @@ def read_run(run_dir: Path, group: str, wanted: Sequence[str] = ()) -> list[Poin
     If the run has ended, its last score is final. For a metric of training, which is noisy, the final score is the mean
     of the last tenth of its records.
     """
-    config = configs.inspect(run_dir)
+    config = config_file.inspect(run_dir)
     found = dict[str, list[Point]]()
     matches = run_directory.read_summary(run_dir).get("strength", {})
     for record in metrics.read_records(run_dir):
@@ -161,12 +161,10 @@ def _stem(run_dir: Path) -> str:
 
 def _flags(run_dir: Path) -> dict[str, str]:
     """The run's config as texts by flag, without fields such as the seed that differ within a group."""
-    config = configs.inspect(run_dir)
-    flags = {
-        flag_of(name): str(value) for name, value in configs.flat(config).items() if name not in names(Config, "own")
-    }
+    config = config_file.inspect(run_dir)
+    flags = {flag_of(name): str(value) for name, value in flat(config).items() if name not in names(Config, "own")}
     kept = run_dir / run_directory.ALGORITHM
-    if config.algorithm.file == configs.IN_PYTHON:  # the code is not stored
+    if config.algorithm.file == IN_PYTHON:  # the code is not stored
         flags["--algorithm"] = _stem(run_dir)
     elif kept.is_file():
         flags["--algorithm"] = hashlib.sha256(kept.read_bytes()).hexdigest()[:8]
@@ -175,7 +173,7 @@ def _flags(run_dir: Path) -> dict[str, str]:
 
 def varied_fields(runs: Sequence[Config]) -> list[str]:
     """The fields in which runs differ, except the seed and others that may differ within a group."""
-    values = {name: {str(configs.flat(run)[name]) for run in runs} for name in configs.flat(runs[0])}
+    values = {name: {str(flat(run)[name]) for run in runs} for name in flat(runs[0])}
     return [name for name, of in values.items() if len(of) > 1 and name not in names(Config, "own")]
 
 

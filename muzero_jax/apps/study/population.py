@@ -17,13 +17,12 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
-from muzero_jax import algorithm as algorithms
-from muzero_jax.algorithm import Algorithm
-from muzero_jax.ops import devices
+from muzero_jax.algorithm import Algorithm, make_algorithm
+from muzero_jax.config.config import Config, with_values
+from muzero_jax.ops.devices import target_device
+from muzero_jax.ops.mesh import AXIS, largest_divisor, shard_map
 from muzero_jax.run import program
 from muzero_jax.run.compiled import Program
-from muzero_jax.storage import config as configs
-from muzero_jax.storage.config import Config
 from muzero_jax.types import Metrics, TrainState
 
 MEMBER = "member"
@@ -38,14 +37,14 @@ def mesh_shape(num_members: int, num_devices: int, *shared_sizes: int) -> tuple[
     The number of groups divides the members. The devices of a group share games and batches, so their number divides
     `shared_sizes`.
     """
-    groups = devices.largest_divisor(num_devices, num_members)
-    return groups, devices.largest_divisor(num_devices // groups, *shared_sizes)
+    groups = largest_divisor(num_devices, num_members)
+    return groups, largest_divisor(num_devices // groups, *shared_sizes)
 
 
 def make_mesh(shape: tuple[int, int]) -> Mesh:
     """A mesh with the axes members and games."""
     used = jax.devices()[: shape[0] * shape[1]]
-    return jax.make_mesh(shape, (MEMBER, devices.AXIS), axis_types=(AxisType.Auto,) * 2, devices=used)
+    return jax.make_mesh(shape, (MEMBER, AXIS), axis_types=(AxisType.Auto,) * 2, devices=used)
 
 
 def stacked_specs() -> TrainState:
@@ -69,8 +68,8 @@ def make_chunk(config: Config, algorithm: Algorithm, names: Sequence[str], mesh:
 
     def member(inputs: tuple[Array, TrainState], progress: Array) -> tuple[TrainState, Metrics]:
         numbers, state = inputs
-        varied = configs.with_values(config, dict(zip(names, numbers, strict=True)))
-        return program.iterate(algorithms.make(varied, algorithm.environment, algorithm.model), state, progress)
+        varied = with_values(config, dict(zip(names, numbers, strict=True)))
+        return program.iterate(make_algorithm(varied, algorithm.environment, algorithm.model), state, progress)
 
     def chunk(numbers: Array, states: TrainState, progress: Array) -> tuple[TrainState, Metrics]:
         advance = partial(member, progress=progress)
@@ -78,13 +77,13 @@ def make_chunk(config: Config, algorithm: Algorithm, names: Sequence[str], mesh:
 
     specs = stacked_specs()
     members = PartitionSpec(MEMBER)
-    sharded = devices.shard_map(chunk, mesh, (members, specs, PartitionSpec()), (specs, members))
+    sharded = shard_map(chunk, mesh, (members, specs, PartitionSpec()), (specs, members))
     return jax.jit(sharded, donate_argnums=1)
 
 
 def is_vmapped(config: Config) -> bool:
     """Whether a device trains its members side by side, by `vmap`."""
-    is_cpu = devices.target_device().platform == "cpu"
+    is_cpu = target_device().platform == "cpu"
     return config.network.kind in VMAPPED and config.network.file is None and not is_cpu
 
 

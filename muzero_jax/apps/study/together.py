@@ -12,26 +12,25 @@ from typing import Any
 import numpy as np
 from jax.sharding import Mesh
 
-from muzero_jax import algorithm as algorithms
+from muzero_jax.algorithm import make_algorithm
 from muzero_jax.apps.evaluation.progress import Versions, open_versions
 from muzero_jax.apps.study import comparison, population
-from muzero_jax.run import program as programs
+from muzero_jax.config.config import Config, flat, with_values
+from muzero_jax.config.fields import names
+from muzero_jax.config.session import Session
 from muzero_jax.run import runner
 from muzero_jax.run.compiled import Compiled, compile_planned, count
+from muzero_jax.run.program import abstract_progress, make_chunk, make_init
 from muzero_jax.run.run import Result
 from muzero_jax.run.runner import Planned
-from muzero_jax.run.session import Session
-from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.fields import names
 from muzero_jax.storage.run_directory import Shared
 
 
 def alike(config: Config) -> Config:
     """The config with all fields that may differ between the agents of a program reset to defaults."""
     own = [*names(Config, "member"), *names(Config, "own")]
-    return configs.with_values(config, {name: configs.flat(Config())[name] for name in own})
+    return with_values(config, {name: flat(Config())[name] for name in own})
 
 
 def check(config: Config) -> None:
@@ -84,15 +83,15 @@ def compile_together(configs_: Sequence[Config], mesh: Mesh, session: Session, s
     """The agents' program; raises ValueError with the flags to lower if it does not fit in memory."""
     config = configs_[0]
     varied = comparison.varied_fields(configs_)
-    algorithm = algorithms.make(config)
+    algorithm = make_algorithm(config)
     own_mesh = population.make_mesh(population.mesh_shape(len(configs_), mesh.size, *config.shared_sizes))
     init = population.make_init(algorithm, [each.seed for each in configs_], own_mesh)
-    numbers = np.array([[configs.flat(each)[name] for name in varied] for each in configs_], np.float32)
+    numbers = np.array([[flat(each)[name] for name in varied] for each in configs_], np.float32)
     stacked = init.eval_shape()
-    progress = programs.abstract_progress(config.iterations_per_chunk)
+    progress = abstract_progress(config.iterations_per_chunk)
     traced = population.make_chunk(config, algorithm, varied, own_mesh).trace(numbers, stacked, progress)
     compiled, plan = compile_planned(traced, stacked, own_mesh, session, say)
-    alone = programs.make_init(algorithm, config.seed, own_mesh).eval_shape()
-    counted = count(config, programs.make_chunk(algorithm, own_mesh).trace(alone, progress))
+    alone = make_init(algorithm, config.seed, own_mesh).eval_shape()
+    counted = count(config, make_chunk(algorithm, own_mesh).trace(alone, progress))
     program = population.make_program(compiled, numbers, own_mesh)
     return Compiled(algorithm, init, stacked, alone.learner.params, program, plan, counted)

@@ -28,16 +28,16 @@ from optuna.visualization import matplotlib as plots
 
 from muzero_jax.apps import start
 from muzero_jax.apps.study import comparison
+from muzero_jax.config import config_file
+from muzero_jax.config.config import Config, flat, with_values
+from muzero_jax.config.fields import differing, fields_of
+from muzero_jax.config.session import Session
+from muzero_jax.config.validation import validate
 from muzero_jax.run import budget, charts
 from muzero_jax.run.interrupt import Stopped
 from muzero_jax.run.metrics import Callbacks, Record, key_of
 from muzero_jax.run.run import Diverged
-from muzero_jax.run.session import Session
-from muzero_jax.storage import config as configs
 from muzero_jax.storage import run_directory
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.fields import differing, fields_of
-from muzero_jax.storage.validation import validate
 
 PARTS = 8
 """A trial is compared with the others, and may be pruned, after each of so many equal parts."""
@@ -60,7 +60,7 @@ Space = Mapping[str, Span | list[Any] | None]
 
 def space(config: Config, chosen: Space) -> dict[str, Span | list[Any]]:
     """The search space: the chosen fields, or all that declare a range; each is widened to hold the config's value."""
-    own = configs.flat(config)
+    own = flat(config)
     found = dict[str, Span | list[Any]]()
     tuned = {field.name: field.fact.tuned for field in fields_of(Config) if field.fact.tuned}
     # A field that is 0 is turned off, so it does not vary if its range begins above 0.
@@ -89,11 +89,11 @@ def open_study(folder: Path, base: Config) -> optuna.Study:
     study = optuna.create_study(
         storage=storage, study_name="tune", direction="maximize", pruner=pruner, load_if_exists=True
     )
-    begun = configs.from_json(study.user_attrs.get(BASE, configs.to_json(base)))
+    begun = config_file.from_json(study.user_attrs.get(BASE, config_file.to_json(base)))
     if begun != base:
         flags = " ".join(differing(base, begun))
         raise ValueError(f"{folder} was begun without {flags}; give its own flags, or another --study")
-    for name, value in {BASE: configs.to_json(base), FRAMES: base.frames}.items():
+    for name, value in {BASE: config_file.to_json(base), FRAMES: base.frames}.items():
         if value is not None:
             study.set_user_attr(name, value)
     # Multivariate, because learning rate and weights depend on each other. A later worker has another seed and avoids
@@ -165,9 +165,9 @@ def _suggest(trial: optuna.Trial, name: str, values: Span | list[Any]) -> Any:
 
 def settings(base: Config, values: dict[str, Any]) -> Config:
     """The base with other values, rounded to three digits; raises ValueError if they make no valid config."""
-    own = configs.flat(base)
+    own = flat(base)
     rounded = {name: float(f"{x:.3g}") if isinstance(x, float) else x for name, x in values.items() if x != own[name]}
-    return validate(configs.with_values(base, rounded))
+    return validate(with_values(base, rounded))
 
 
 def with_frames(config: Config, frames: int | None) -> Config:
@@ -183,7 +183,7 @@ def search(
     `announce` is called with each trial of this worker that ended. Trials stopped by Ctrl-C or `kill -9` do not count.
     """
     if not study.get_trials(states=ENDED):
-        study.enqueue_trial({name: configs.flat(objective.base)[name] for name in objective.space})
+        study.enqueue_trial({name: flat(objective.base)[name] for name in objective.space})
     if len(study.get_trials(states=ENDED)) < trials:
         enough = optuna.study.MaxTrialsCallback(trials, states=ENDED)
         study.optimize(objective, callbacks=[announce, enough])

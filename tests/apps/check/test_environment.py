@@ -12,9 +12,8 @@ import pytest
 
 import muzero_jax
 from examples import pig
-from muzero_jax import algorithm as algorithms
-from muzero_jax.apps.check import environment as of_environment
-from muzero_jax.apps.check import promises
+from muzero_jax.algorithm import make_algorithm
+from muzero_jax.apps.check import environment_checks, promises
 from muzero_jax.games import chance, notation
 from muzero_jax.games.catalogue import game_of
 from muzero_jax.games.environment import environment_of, make_environment
@@ -143,9 +142,9 @@ def test_nothing_is_found_in_a_game_without_a_mistake(game):
 def test_a_fold_is_a_doubt_and_a_list_that_fills_no_whole_row_is_no_fault():
     """pgx's Kuhn poker ends with a fold, which moves nothing, and its Leduc hold'em shows 34 numbers."""
     kuhn, leduc = (environment_from(pgx.make(name), name) for name in ("kuhn_poker", "leduc_holdem"))
-    fold = of_environment.examine(kuhn, largest=2.0)
+    fold = environment_checks.examine(kuhn, largest=2.0)
     assert fold.problems == [] and ["keep it if it gives up" in doubt for doubt in fold.doubts] == [True]
-    assert of_environment.examine(leduc, largest=14.0).problems == []
+    assert environment_checks.examine(leduc, largest=14.0).problems == []
     assert game_of(kuhn).is_for_points and game_of(leduc).is_for_points
 
 
@@ -163,7 +162,7 @@ def test_a_game_for_three_is_refused_wherever_it_comes_from():
     sentences += muzero_jax.check(tiny_run.algorithm()._replace(environment=environment))
     assert len(sentences) == 3 and all("only one or two can be trained" in sentence for sentence in sentences)
     with pytest.raises(ValueError, match="for 3 players"):
-        algorithms.make(tiny_run.CONFIG, environment)
+        make_algorithm(tiny_run.CONFIG, environment)
 
 
 # --- an Environment of one's own --------------------------------------------------------------------------------------
@@ -202,7 +201,7 @@ LISTED = PIG.chance
 def altered(move_of_game=None, **functions):
     """Pig whose listed chance has other functions, of which its move is made if it has no other one."""
     changed = LISTED._replace(**functions)
-    return PIG._replace(chance=changed, move=move_of_game or chance.make_move(changed))
+    return PIG._replace(chance=changed, move=move_of_game or chance.make_chance_move(changed))
 
 
 CHANCES = {

@@ -7,9 +7,9 @@ import jax.numpy as jnp
 import pytest
 
 import muzero_jax
-from muzero_jax.apps.check import algorithm
+from muzero_jax.apps.check import algorithm_checks
 from muzero_jax.learning.losses import Term
-from muzero_jax.networks import model as networks
+from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.types import SearchOutput
 from tests.reference import tiny_run
@@ -17,7 +17,7 @@ from tests.reference.models import BOARD
 
 # --- networks ---------------------------------------------------------------------------------------------------------
 
-MODEL = networks.make_model(
+MODEL = make_model(
     BOARD, Support(-1.0, 1.0, 5), kind="mlp", width=8, num_blocks=1, activation="relu", compute_dtype="float32"
 )
 
@@ -145,6 +145,8 @@ def test_illegal_moves_and_losses_past_the_end_or_not_finite_are_all_named():
 
 
 def test_a_file_is_checked_as_the_algorithm_that_its_options_make(monkeypatch):
-    monkeypatch.setattr(algorithm, "examine", lambda checked: [f"{checked.terms[-1].name} {checked.terms[-1].weight}"])
+    monkeypatch.setattr(
+        algorithm_checks, "examine", lambda checked: [f"{checked.terms[-1].name} {checked.terms[-1].weight}"]
+    )
     found = muzero_jax.check("examples/algorithms/entropy_bonus.py", tiny_run.algorithm().environment, weight=0.5)
     assert found == ["entropy 0.5"]

@@ -14,13 +14,13 @@ from muzero_jax import presets
 from muzero_jax.apps import start
 from muzero_jax.apps.commands import entry, evaluate, machine, parser, play, train, tune
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
+from muzero_jax.config import config_file
+from muzero_jax.config.config import Config
+from muzero_jax.config.fields import fields_of
+from muzero_jax.config.session import Session
 from muzero_jax.ops import precision
 from muzero_jax.run.interrupt import Stopped
 from muzero_jax.run.run import Result
-from muzero_jax.run.session import Session
-from muzero_jax.storage import config as configs
-from muzero_jax.storage.config import Config
-from muzero_jax.storage.fields import fields_of
 from tests.reference import engines, tiny_run, told_runs, training
 from tests.reference.pages import ROOT
 from tests.reference.training import settled
@@ -53,7 +53,7 @@ def ended(monkeypatch):
     def end(outcome, saves=False):
         def trained(ready, *_):
             if saves:
-                configs.save(ready.config, ready.run_dir)
+                config_file.save(ready.config, ready.run_dir)
             if isinstance(outcome, BaseException):
                 raise outcome
             return outcome

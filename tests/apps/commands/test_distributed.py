@@ -6,12 +6,12 @@ import jax
 import numpy as np
 import pytest
 
-from muzero_jax import algorithm as algorithms
+from muzero_jax.algorithm import make_algorithm
 from muzero_jax.apps.commands import machine
 from muzero_jax.apps.commands.command_line import EXIT_UNFINISHED
+from muzero_jax.config import config_file
 from muzero_jax.run import processes
 from muzero_jax.run.metrics import read_records
-from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import checkpoint_steps, restore_params
 from tests.reference.two_processes import begin, said, start, wait_for
 
@@ -22,7 +22,7 @@ LONG = ["--max-iterations", "1500", "--checkpoint-minutes", "0.001"]
 
 def trained(run_dir):
     """What a run has learned: its newest weights, and the loss of every chunk."""
-    model = algorithms.make(configs.load(run_dir)).model
+    model = make_algorithm(config_file.load(run_dir)).model
     shapes = jax.eval_shape(model.init, jax.random.key(0))
     step, params = restore_params(run_dir / "checkpoints", shapes)
     losses = [record["train/loss"] for record in read_records(run_dir) if "train/loss" in record]

@@ -12,8 +12,8 @@ from muzero_jax import presets
 from muzero_jax.apps import start
 from muzero_jax.apps.commands import train
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, EXIT_INTERRUPTED
+from muzero_jax.config import config_file
 from muzero_jax.run.run import Result
-from muzero_jax.storage import config as configs
 from tests.reference import told_runs
 from tests.reference.tiny_run import CONFIG
 from tests.reference.training import command, settled
@@ -32,7 +32,7 @@ def began(monkeypatch, tmp_path):
 
 def test_a_run_begins_with_the_settings_of_a_file_over_which_flags_win(tmp_path):
     settings = tmp_path / "best.json"
-    settings.write_text(configs.to_json(CONFIG))
+    settings.write_text(config_file.to_json(CONFIG))
     config, session, default = settled("--config", settings, "--optimiser.learning-rate", "0.5", "--run-dir", tmp_path)
     assert config.optimiser.learning_rate == 0.5 and config.search == CONFIG.search and config.env == CONFIG.env
     assert default.optimiser.learning_rate == CONFIG.optimiser.learning_rate and not session.resume
@@ -45,7 +45,7 @@ def test_resume_if_any_starts_a_run_or_resumes_it(tmp_path):
     config, session, _ = settled(*arguments)
     assert not session.resume and config.env == "tic_tac_toe"
     (tmp_path / "run").mkdir()
-    configs.save(CONFIG, tmp_path / "run")
+    config_file.save(CONFIG, tmp_path / "run")
     config, session, _ = settled(*arguments)
     assert session.resume and config.search == CONFIG.search
 
@@ -56,7 +56,7 @@ def test_init_from_gives_the_network_and_overwrite_never_deletes_its_source(bega
     assert command(*words) == EXIT_INTERRUPTED
     ((config, _),) = began
     assert config.init_from == str(tmp_path / "run")
-    assert config.network == configs.inspect(tmp_path / "run").network != presets.preset("hex", 3).network
+    assert config.network == config_file.inspect(tmp_path / "run").network != presets.preset("hex", 3).network
     capsys.readouterr()
     assert command(*words, "--run-dir", "run", "--overwrite") == EXIT_ERROR
     assert "--overwrite would delete" in capsys.readouterr().err and (tmp_path / "run").exists()

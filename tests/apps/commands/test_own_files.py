@@ -10,8 +10,8 @@ import pytest
 from muzero_jax import presets
 from muzero_jax.apps import start
 from muzero_jax.apps.commands.command_line import EXIT_ERROR
+from muzero_jax.config.validation import validate
 from muzero_jax.run.run import Result
-from muzero_jax.storage.validation import validate
 from tests.reference.training import command, settled
 
 FROM = "from tests.apps.check.test_environment import"

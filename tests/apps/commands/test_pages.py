@@ -11,13 +11,13 @@ import pytest
 import muzero_jax
 from muzero_jax import presets, training
 from muzero_jax.apps import start
-from muzero_jax.apps.commands import evaluate_flags, parser, play, tune
+from muzero_jax.apps.commands import evaluate, parser, play, tune
+from muzero_jax.config.config import Config
+from muzero_jax.config.session import Session
 from muzero_jax.games import catalogue, outside
 from muzero_jax.games.game import Game
 from muzero_jax.run.metrics import open_metrics
 from muzero_jax.run.run import Result
-from muzero_jax.run.session import Session
-from muzero_jax.storage.config import Config
 from scripts import benchmark, export_agent, export_onnx, hardware_report, preview, previews, reproduce
 from tests.reference import pages
 
@@ -37,9 +37,9 @@ def read_train(words, *others):
 
 READERS = {
     "experiments/train.py": read_train,
-    "experiments/evaluate.py": lambda words: evaluate_flags.parse(words, ""),
-    "experiments/play.py": lambda words: play.check(parser.read(play.Arguments, words)),
-    "experiments/tune.py": lambda words: read_train(words, tune.Arguments),
+    "experiments/evaluate.py": evaluate.parse,
+    "experiments/play.py": lambda words: play.check(parser.read(play.PlayFlags, words)),
+    "experiments/tune.py": lambda words: read_train(words, tune.TuneFlags),
     "scripts/benchmark.py": lambda words: parser.read(benchmark.Arguments, words),
     "scripts/hardware_report.py": lambda words: parser.read(hardware_report.Arguments, words),
     "scripts/preview.py": preview.read_arguments,

@@ -7,12 +7,13 @@ import jax
 import numpy as np
 import pytest
 
-from muzero_jax import algorithm as algorithms
 from muzero_jax import presets
-from muzero_jax.ops import devices
+from muzero_jax.algorithm import make_algorithm
+from muzero_jax.config.config import flat
+from muzero_jax.config.validation import validate
+from muzero_jax.ops.devices import device_kind, made_for
+from muzero_jax.ops.mesh import make_mesh
 from muzero_jax.run.program import abstract_progress, make_chunk, make_init
-from muzero_jax.storage.config import flat
-from muzero_jax.storage.validation import validate
 from scripts.previewing.targets import TARGETS
 from tests.reference.programs import QUICKLY
 
@@ -25,7 +26,7 @@ KINDS = {"a small board": ("hex", 5), "a larger one": ("hex", 8), "a tower": ("a
 def test_a_preset_is_traced_at_its_full_size(env):
     """Finds sizes that contradict, without compiling; a chunk returns the shapes that it takes."""
     config = replace(presets.preset(env, None), iterations_per_chunk=2)
-    algorithm, mesh = algorithms.make(config), devices.make_mesh(1)
+    algorithm, mesh = make_algorithm(config), make_mesh(1)
     first = make_init(algorithm, 0, mesh).eval_shape()
     state, metrics = jax.eval_shape(make_chunk(algorithm, mesh), first, abstract_progress(2))
     assert jax.tree.map(lambda leaf: (leaf.shape, leaf.dtype), state) == jax.tree.map(
@@ -41,8 +42,8 @@ ACCELERATORS = {"t4": ("small GPU", 9), "h100": ("large GPU", 11), "v5e": ("TPU"
 @pytest.mark.parametrize("name", ACCELERATORS)
 def test_hex_on_an_accelerator_prints_the_board_size_and_settings_for_its_kind(name, capsys):
     kind, board_size = ACCELERATORS[name]
-    with devices.made_for(TARGETS[name]):
-        assert devices.kind() == kind
+    with made_for(TARGETS[name]):
+        assert device_kind() == kind
         config = presets.preset("hex", None)
     size, settings = capsys.readouterr().out.splitlines()
     assert config.board_size == board_size and f"board size: {board_size}x{board_size}" in size
@@ -80,7 +81,7 @@ def test_a_preset_plays_and_learns_for_two_iterations(env, board_size):
         replay=replace(whole.replay, replay_length=length * math.ceil(whole.window_length / length), min_frames=0),
         optimiser=replace(whole.optimiser, batch_size=4, updates_per_iteration=1),
     )
-    algorithm, mesh = algorithms.make(config), devices.make_mesh(1)
+    algorithm, mesh = make_algorithm(config), make_mesh(1)
     init = make_init(algorithm, 0, mesh)
     program = make_chunk(algorithm, mesh).lower(init.eval_shape(), abstract_progress(2)).compile(QUICKLY)
     state, metrics = program(init.lower().compile(QUICKLY)(), np.zeros(2, np.float32))  # type: ignore

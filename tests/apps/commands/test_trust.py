@@ -8,9 +8,9 @@ import pytest
 import muzero_jax
 from muzero_jax.apps.commands import evaluate, play, train
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, report_errors
+from muzero_jax.config import config_file
+from muzero_jax.config.groups import NetworkConfig
 from muzero_jax.storage import agent_file
-from muzero_jax.storage import config as configs
-from muzero_jax.storage.config_groups import NetworkConfig
 from scripts import export_agent, export_onnx
 from tests.reference import tiny_run
 
@@ -67,7 +67,7 @@ def config(request, code):
 def run(saved_run, tmp_path, config):
     """The stranger's run."""
     shutil.copytree(saved_run, tmp_path / "run")
-    configs.save(config, tmp_path / "run")
+    config_file.save(config, tmp_path / "run")
     return tmp_path / "run"
 
 

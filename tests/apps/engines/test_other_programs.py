@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from muzero_jax.apps.engines import engine, engines
-from muzero_jax.apps.engines.engine import EngineError, EngineProcess, Ply
+from muzero_jax.apps.engines.engine import EngineError, EngineMove, EngineProcess
 from muzero_jax.apps.engines.engines import EngineSpec
 from muzero_jax.apps.engines.gtp import GtpEngine, HexEngine
 from muzero_jax.apps.engines.uci import UciEngine
@@ -15,7 +15,7 @@ from tests.reference import engines as programs
 from tests.reference.games import environment_of
 
 PROGRAM = shlex.quote(sys.executable)
-PLIES = [Ply(0, 4, "b2"), Ply(1, 0, "a1"), Ply(0, 1, "b1")]
+PLIES = [EngineMove(0, 4, "b2"), EngineMove(1, 0, "a1"), EngineMove(0, 1, "b1")]
 
 
 @pytest.fixture
@@ -111,10 +111,10 @@ def test_a_gtp_engine_gets_every_move_from_the_opening_on(start):
 def test_an_engine_may_reject_a_forced_pass_and_nothing_else(start):
     engine = GtpEngine(start("gtp", "--refuses", "play w pass"), 3, 3)
     engine.new_game()
-    assert engine.choose([*PLIES[:1], Ply(1, 9, "pass", is_forced_pass=True)], 0) == "a1"
+    assert engine.choose([*PLIES[:1], EngineMove(1, 9, "pass", is_forced_pass=True)], 0) == "a1"
     engine.new_game()
     with pytest.raises(EngineError, match="gtp:fake rejected 'play w pass'.*'I would rather not'"):
-        engine.choose([*PLIES[:1], Ply(1, 9, "pass")], 0)
+        engine.choose([*PLIES[:1], EngineMove(1, 9, "pass")], 0)
     with pytest.raises(EngineError, match="visits 9"):
         engine.greet(["visits 9"])
 
@@ -122,7 +122,13 @@ def test_an_engine_may_reject_a_forced_pass_and_nothing_else(start):
 # --- a swap in Hex is one position, whatever a program means by it ----------------------------------------------------
 
 
-SWAPPED = [Ply(0, 1, "b1"), Ply(1, 9, "swap-pieces"), Ply(0, 2, "c1"), Ply(1, 0, "a1"), Ply(0, 4, "b2")]
+SWAPPED = [
+    EngineMove(0, 1, "b1"),
+    EngineMove(1, 9, "swap-pieces"),
+    EngineMove(0, 2, "c1"),
+    EngineMove(1, 0, "a1"),
+    EngineMove(0, 4, "b2"),
+]
 MIRRORED = ["play w a3", "play b a1", "play w b2", "genmove b"]
 
 
@@ -151,7 +157,7 @@ def test_a_uci_engine_gets_the_whole_game_at_every_move(start):
     engine.greet(["skill level = 3", "go nodes 10"])
     engine.new_game()
     assert engine.choose([], 0) == "a2a3"
-    assert engine.choose([Ply(0, 0, "a2a3"), Ply(1, 0, "e4e3")], 0) == "b2b3"
+    assert engine.choose([EngineMove(0, 0, "a2a3"), EngineMove(1, 0, "e4e3")], 0) == "b2b3"
     assert start.told() == [
         "uci", "setoption name UCI_Variant value gardner", "setoption name skill level value 3",
         "ucinewgame", "isready", "position startpos", "go nodes 10",

@@ -143,7 +143,7 @@ def test_hexgui_analyses_show_the_agents_policy_value_and_variation():
 
 
 def test_a_clock_shares_main_time_out_and_then_gives_each_stone_its_share_of_a_period():
-    clock = gtp.Clock()
+    clock = gtp.GameClock()
     assert clock.allot(0) is None
     clock.settings(60.0, 20.0, 2)
     for spent, seconds in ((0.0, 10.0), (61.0, 10.0), (15.0, 5.0), (4.0, 10.0)):  # main time, then a stone at a time

@@ -18,7 +18,7 @@ import pytest
 
 from muzero_jax.agent import load_agent
 from muzero_jax.apps.engines import engines
-from muzero_jax.apps.engines.engine import Ply
+from muzero_jax.apps.engines.engine import EngineMove
 from muzero_jax.apps.evaluation import engine_games, matches, players
 from muzero_jax.apps.evaluation.engine_games import Arbiter, PlayedGame, Seat
 from muzero_jax.apps.evaluation.engine_matches import Conditions, EngineMatch
@@ -91,7 +91,7 @@ def test_a_forced_pass_is_played_without_asking_the_player():
     state, notation, white = begun("othello"), arbiter("othello").notation, Script()
     opening = [notation.read(state, text) for text in "f5 f6 d3 g5 h5 h4 f7 h6".split()]
     played = arbiter("othello").play(state, opening, [Script(), white], KEY)
-    assert played.plies[8:] == (Ply(0, 64, "pass", is_forced_pass=True),) and white.asked[0][1][-1] == "pass"
+    assert played.plies[8:] == (EngineMove(0, 64, "pass", is_forced_pass=True),) and white.asked[0][1][-1] == "pass"
 
 
 def test_a_game_is_recorded_as_sgf_that_a_run_can_learn_from(tmp_path):
@@ -103,7 +103,7 @@ def test_a_game_is_recorded_as_sgf_that_a_run_can_learn_from(tmp_path):
     assert game.moves == ("a1", "a2", "b1", "b2", "c1") and game.colours == (0, 1, 0, 1, 0) and game.size == 3
     frames = stored_games.play(TIC_TAC_TOE, [game], keeps_state=False)
     assert frames.search_value.tolist() == [1.0, -1.0, 1.0, -1.0, 1.0]
-    plies = (Ply(0, 0, "A9"), Ply(1, 80, "J1"), Ply(0, 81, "pass"), Ply(1, 81, "pass"))
+    plies = (EngineMove(0, 0, "A9"), EngineMove(1, 80, "J1"), EngineMove(0, 81, "pass"), EngineMove(1, 81, "pass"))
     text = engine_games.record(arbiter("go_9x9"), PlayedGame(plies, 2, -1.0, "W+7.5", 0), ("a", "b"))
     assert "GM[1]SZ[9]KM[7.5]PB[a]PW[b]RE[W+7.5]" in text
     assert text.split("\n")[1:5] == [";B[aa]", ";W[ii]", ";B[]", ";W[])"]

@@ -13,9 +13,9 @@ from muzero_jax.apps.engines.engines import GNUBG, EngineSpec
 from muzero_jax.apps.evaluation import equity, exam, oracle_evaluation
 from muzero_jax.apps.evaluation.exam import Finding
 from muzero_jax.apps.evaluation.player import Player
+from muzero_jax.config.groups import NetworkConfig
 from muzero_jax.presets import small_board
 from muzero_jax.presets.chance import backgammon
-from muzero_jax.storage.config_groups import NetworkConfig
 from tests.apps.engines.test_gnubg import FAKE
 from tests.games.test_backgammon import position
 from tests.reference import tiny_run

@@ -15,7 +15,7 @@ from muzero_jax.apps.evaluation.exact_play.oracle import ILLEGAL, Solutions
 from muzero_jax.apps.evaluation.oracle_evaluation import Solved
 from muzero_jax.apps.evaluation.player import Player, random_player
 from muzero_jax.games.environment import make_environment
-from muzero_jax.ops import devices
+from muzero_jax.ops.mesh import make_mesh
 from muzero_jax.types import Model, NetworkOutput
 from tests.reference import tiny_run
 from tests.reference.nim import make_nim, make_state
@@ -184,7 +184,7 @@ GAME_2048 = make_environment("2048")
 
 
 def test_random_play_of_2048_earns_about_a_thousand_points_with_students_interval():
-    player, mesh = random_player(GAME_2048), devices.make_mesh(2)
+    player, mesh = random_player(GAME_2048), make_mesh(2)
     episodes = returns.play(GAME_2048, player, None, mesh, num_games=39, seed=0)
     result = returns.summarise(GAME_2048, episodes)
     assert (result["games"], result["illegal_actions"]) == (40, 0) and 80 < result["mean_length"] < 160
@@ -204,5 +204,5 @@ def test_a_milestone_is_the_share_of_games_that_reached_it():
 
 def test_an_illegal_action_is_counted_and_a_legal_one_played():
     stubborn = Player("left", lambda params, key, states: jnp.zeros(len(states.terminated), jnp.int32))
-    episodes = returns.play(GAME_2048, stubborn, None, devices.make_mesh(1), num_games=2, seed=0)
+    episodes = returns.play(GAME_2048, stubborn, None, make_mesh(1), num_games=2, seed=0)
     assert (episodes.illegal_actions > 0).all() and (episodes.total > 0).all()

@@ -220,8 +220,8 @@ def test_an_arena_seats_a_rival_with_its_own_weights_and_pools_several_matches(m
     ours.play("random", "new", key, num_games=4)
     ours.play("self", "new", key, num_games=4, rival="old")
     together = ours.play("mcts:2", "newer", key, num_games=4, num_matches=3)
-    seated = [call.args[:2] for call in match.play.call_args_list]
-    assert seated == [("new", 0), ("new", "old"), *[("newer", 2)] * 3]
+    wrapped = [call.args[:2] for call in match.play.call_args_list]
+    assert wrapped == [("new", 0), ("new", "old"), *[("newer", 2)] * 3]
     assert [together[name] for name in ("games", "wins", "draws", "losses")] == [12, 4, 4, 4]
     compiled = [(call.args[2].name, call.kwargs["num_games"]) for call in made.call_args_list]
     by_rules = "rollout MCTS (2 simulations)"

@@ -10,8 +10,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import agent as agents
-from muzero_jax import algorithm as algorithms
+from muzero_jax.agent import load_agent
+from muzero_jax.algorithm import make_algorithm
 from muzero_jax.apps.evaluation import engine_matches, matches, pictures, players, tournament
 from muzero_jax.apps.evaluation.engine_matches import Conditions
 from muzero_jax.apps.evaluation.matches import MatchResult, wilson_interval
@@ -58,7 +58,7 @@ def test_a_name_says_who_plays_with_which_weights_and_budget(runs, weights):
     def placed(text):
         return text.replace("A", runs[0]).replace("B", runs[1])
 
-    field = tournament.enter(tuple(map(placed, NAMES)), partial(agents.load_agent, num_simulations=9))
+    field = tournament.enter(tuple(map(placed, NAMES)), partial(load_agent, num_simulations=9))
     found = [(entrant.name, entrant.player.name) for entrant in field.entrants]
     assert found == [(placed(name), says) for name, says in NAMES.values()] and field.host.iteration == 6
     for entrant in field.entrants[:10]:
@@ -99,23 +99,23 @@ def tiny_hex(kind, folder):
     """An agent in a file, untrained, for Hex 3x3."""
     network = replace(tiny_run.CONFIG.network, kind=kind, num_bins=2)
     config = replace(tiny_run.CONFIG, env="hex", board_size=3, network=network)
-    params = jax.tree.map(jnp.ones_like, jax.eval_shape(algorithms.make(config).model.init, jax.random.key(0)))
+    params = jax.tree.map(jnp.ones_like, jax.eval_shape(make_algorithm(config).model.init, jax.random.key(0)))
     agent_file.save(folder / f"{kind}.safetensors", config, params, iteration=5)
     return Path(f"agent:{folder / kind}.safetensors")
 
 
 def test_an_agent_whose_network_fits_every_board_plays_on_another(tmp_path):
     path = tiny_hex("fully_convolutional", tmp_path)
-    own, other = agents.load_agent(path), agents.load_agent(path, board_size=4)
+    own, other = load_agent(path), load_agent(path, board_size=4)
     assert [agent.environment.num_actions for agent in (own, other)] == [3 * 3 + 1, 4 * 4 + 1], "cells and swap"
     assert (own.config.board_size, other.config.board_size, other.iteration) == (3, 4, 5)
     tiny_run.assert_same(other.params, own.params)
-    load_agent = partial(agents.load_agent, board_size=4)
-    assert players.load(PlayerSpec("agent", str(path)), other, load_agent).name == f"{path}@2"
+    load_small = partial(load_agent, board_size=4)
+    assert players.load(PlayerSpec("agent", str(path)), other, load_small).name == f"{path}@2"
     with pytest.raises(ValueError, match="board_size is 4 here and 3 in"):
         players.load(PlayerSpec("agent", str(path)), other)
     with pytest.raises(ValueError, match="does not fit the board 4"):
-        agents.load_agent(tiny_hex("observation", tmp_path), board_size=4)
+        load_agent(tiny_hex("observation", tmp_path), board_size=4)
 
 
 # --- tournaments ------------------------------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import muzero_jax
-from muzero_jax import agent as agents
-from muzero_jax import algorithm as algorithms
+from muzero_jax.agent import load_agent, make_agent
+from muzero_jax.algorithm import make_algorithm
 from muzero_jax.apps.play import thinking
 from muzero_jax.apps.play.position import new_game
 from muzero_jax.apps.play.trained_agent import TrainedAgent
@@ -48,7 +48,7 @@ def test_a_run_is_loaded_by_text_or_path_or_version(untrained_run, agent):
 
 
 def test_analyse_uses_the_search_that_plays(untrained_run, agent):
-    run = agents.load_agent(untrained_run)
+    run = load_agent(untrained_run)
     position = new_game(run.environment).play(4)
     elsewhere = thinking.make_thinker(run, num_simulations=4).analyse(position)
     here = agent.analyse(states_of_a_game(agent, 4)[-1])
@@ -109,9 +109,9 @@ def test_an_invalid_state_budget_action_or_run_is_refused(agent, ask, says):
 def gambler():
     """An untrained agent for a single-player game, whose rules need their key."""
     config = replace(CONFIG, env="gamble")
-    algorithm = algorithms.make(config, environment_from(GAMBLE, "gamble"))
+    algorithm = make_algorithm(config, environment_from(GAMBLE, "gamble"))
     params = jax.jit(algorithm.model.init)(jax.random.key(0))
-    return TrainedAgent(agents.make_agent(config, algorithm, num_simulations=4, params=params))
+    return TrainedAgent(make_agent(config, algorithm, num_simulations=4, params=params))
 
 
 def test_a_single_player_agent_plays_an_environment_whose_moves_need_a_key(gambler):

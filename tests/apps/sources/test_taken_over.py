@@ -10,15 +10,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax import algorithm as algorithms
+from muzero_jax.algorithm import make_algorithm
 from muzero_jax.apps import start
 from muzero_jax.apps.sources import offline, warm_start
+from muzero_jax.config import config_file
+from muzero_jax.config.groups import NetworkConfig, OptimiserConfig, ReplayConfig, SelfPlayConfig
+from muzero_jax.config.validation import validate
 from muzero_jax.run import metrics, program
 from muzero_jax.storage import agent_file
-from muzero_jax.storage import config as configs
 from muzero_jax.storage.checkpoint import restore_replay, save_params
-from muzero_jax.storage.config_groups import NetworkConfig, OptimiserConfig, ReplayConfig, SelfPlayConfig
-from muzero_jax.storage.validation import validate
 from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG, assert_same, on_host
 from tests.run.conftest import saved_state
@@ -54,7 +54,7 @@ def offline_config(source, **changes):
 @functools.cache
 def offline_program():
     """The tiny run's program for stored games, whose batches are all searched again."""
-    algorithm = algorithms.make(offline_config("elsewhere"))
+    algorithm = make_algorithm(offline_config("elsewhere"))
     chunk = program.make_chunk(algorithm, tiny_run.mesh(), plays=False)
     return chunk.lower(tiny_run.abstract_state(), tiny_run.PROGRESS).compile()
 
@@ -79,7 +79,7 @@ def test_an_offline_chunk_plays_no_games_and_changes_only_search_targets(source)
 
 
 def test_a_source_run_gives_the_sizes_and_the_discount(tmp_path):
-    configs.save(replace(CONFIG, targets=replace(CONFIG.targets, discount=0.9)), tmp_path)
+    config_file.save(replace(CONFIG, targets=replace(CONFIG.targets, discount=0.9)), tmp_path)
     other = replace(CONFIG, self_play=SelfPlayConfig(), replay=ReplayConfig(min_frames=9), offline=str(tmp_path))
     config = offline.fit_to_source(offline.begin(other), 2)
     assert (config.self_play.num_envs, config.self_play.rollout_length, config.targets.discount) == (8, 4, 0.9)
@@ -107,7 +107,7 @@ def test_a_buffer_that_holds_no_window_is_refused(source):
 def test_the_ground_truth_model_learns_from_a_run_without_states_and_from_games_with_them(source, games):
     open_source(offline_config(source, model="rules", replay=replace(CONFIG.replay, reanalyze_fraction=0.0)))
     config = offline.fit_to_source(offline_config(games, model="rules"), 2)
-    abstract = program.make_init(algorithms.make(config), 0, tiny_run.mesh()).eval_shape().replay
+    abstract = program.make_init(make_algorithm(config), 0, tiny_run.mesh()).eval_shape().replay
     buffer = open_source(config)(abstract)
     boards = on_host(buffer.transitions.state.observation)
     assert boards.shape == (*buffer.transitions.action.shape, 3, 3, 2) and boards.any()
@@ -129,7 +129,7 @@ def test_only_the_buffer_is_read_whatever_network_the_run_had(source):
 
 def test_stored_games_form_a_buffer_of_the_programs_shapes_and_sharding(games):
     config = offline.fit_to_source(offline_config(games), 2)
-    abstract = program.make_init(algorithms.make(config), 0, tiny_run.mesh()).eval_shape().replay
+    abstract = program.make_init(make_algorithm(config), 0, tiny_run.mesh()).eval_shape().replay
     buffer = open_source(config)(abstract)
     jax.tree.map(lambda x, like: x.sharding.is_equivalent_to(like.sharding, x.ndim) or 1 / 0, buffer, abstract)
     assert jax.tree.map(lambda x: (x.shape, x.dtype), buffer) == jax.tree.map(lambda x: (x.shape, x.dtype), abstract)
@@ -160,7 +160,7 @@ def test_an_offline_run_resumes_bit_for_bit_without_its_source_and_records_only_
 
 def weights(number, config=CONFIG):
     """Weights for the network of a config, all of them like one number but each another."""
-    model = algorithms.make(config).model
+    model = make_algorithm(config).model
     leaves, structure = jax.tree.flatten(jax.eval_shape(model.init, jax.random.key(0)))
     return structure.unflatten([np.full(leaf.shape, number + k / 64, leaf.dtype) for k, leaf in enumerate(leaves)])
 
@@ -178,7 +178,7 @@ def first_run(tmp_path_factory):
 
 def open_weights(name, config=CONFIG):
     config = replace(config, init_from=str(name))
-    return warm_start.open_source(config, algorithms.make(config).model, lambda text: None, given=None)
+    return warm_start.open_source(config, make_algorithm(config).model, lambda text: None, given=None)
 
 
 @pytest.mark.parametrize("name, number", [("RUN", 1), ("RUN/versions/4", 2), ("agent:RUN/../mine.safetensors", 3)])
@@ -191,7 +191,7 @@ def test_a_run_a_version_and_an_agent_give_their_weights(first_run, name, number
 
 def test_a_missing_source_or_one_with_its_own_network_file_keeps_the_presets_network(tmp_path):
     (tmp_path / "run").mkdir()
-    configs.save(changed(file="net.py"), tmp_path / "run")
+    config_file.save(changed(file="net.py"), tmp_path / "run")
     preset = NetworkConfig(kind="tower")
     for name in ("run", "none"):
         assert warm_start.network_of(str(tmp_path / name), preset) == preset
@@ -208,13 +208,13 @@ def test_a_run_begins_with_only_its_sources_weights_and_resumes_bit_for_bit_with
     shutil.rmtree(copy)
     session(init_from=copy, max_iterations=8, resume=True)
     assert_same(saved_state(session.directory)[1], unbroken)
-    assert configs.load(session.directory).init_from == copy
+    assert config_file.load(session.directory).init_from == copy
 
 
 def test_a_target_network_begins_as_a_copy_of_the_weights_in_its_own_memory(first_run):
     reanalyzes, target = ReplayConfig(replay_length=32, reanalyze_fraction=0.5), OptimiserConfig(target_period=10)
     config = replace(CONFIG, replay=reanalyzes, optimiser=replace(target, batch_size=8))
-    init = program.make_init(algorithms.make(config), 0, tiny_run.mesh())
+    init = program.make_init(make_algorithm(config), 0, tiny_run.mesh())
     abstract = init.eval_shape()
     state = start._first_state(init, abstract, None, open_weights(first_run, config))
     assert_same(state.learner.params, weights(1))

@@ -13,9 +13,9 @@ from muzero_jax.apps.commands import train, tune
 from muzero_jax.apps.commands.command_line import EXIT_INTERRUPTED, report_errors
 from muzero_jax.apps.study import tuning
 from muzero_jax.apps.study.tuning import Objective, Span
+from muzero_jax.config.config import Config, flat
+from muzero_jax.config.session import Session
 from muzero_jax.run.run import Diverged
-from muzero_jax.run.session import Session
-from muzero_jax.storage.config import Config, flat
 from tests.reference import told_runs
 from tests.reference.pages import ROOT
 from tests.reference.training import settled

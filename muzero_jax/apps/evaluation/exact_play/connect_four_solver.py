@@ -24,7 +24,7 @@ DIRECTIONS = (1, COLUMN - 1, COLUMN, COLUMN + 1)
 
 def make_oracle() -> Oracle:
     """The oracle of pgx's Connect Four: observation [6, 7, 2] from the top row down, own and the opponent's stones."""
-    return Oracle(Solver().action_values, min_plies=MIN_PLIES, is_small=False)
+    return Oracle(ConnectFourSolver().action_values, min_plies=MIN_PLIES, is_small=False)
 
 
 def has_four(stones: int) -> bool:
@@ -46,7 +46,7 @@ def completing_cells(stones: int) -> int:
     return cells & BOARD
 
 
-class Solver:
+class ConnectFourSolver:
     """Caches what it has proved. `own` are the stones of the player to move, `stones` those of both players."""
 
     def __init__(self):

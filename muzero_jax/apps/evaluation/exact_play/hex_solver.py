@@ -27,10 +27,10 @@ class Side(NamedTuple):
 
 def make_oracle(size: int) -> Oracle:
     """The oracle of `hex_rules` on a board of at most `MAX_SIZE`: observation [size, size, 4]."""
-    return Oracle(Solver(size).action_values, min_plies=0, is_small=False)
+    return Oracle(HexSolver(size).action_values, min_plies=0, is_small=False)
 
 
-class Solver:
+class HexSolver:
     """Caches the positions that it has searched. A cell is an integer with its bit set."""
 
     def __init__(self, size: int):

@@ -1,26 +1,24 @@
 """Checks whether a config can be run or resumed: each field by itself, then combinations of fields."""
 
 from collections.abc import Iterator
+from itertools import chain
 
+from muzero_jax.config.config import IN_PYTHON, Config
+from muzero_jax.config.fields import Field, check_fields, fields_of, value_at
 from muzero_jax.own import python_file
 from muzero_jax.own.faults import shown
-from muzero_jax.storage.config import IN_PYTHON, Config
-from muzero_jax.storage.fields import Field, check_fields, fields_of, value_at
 
 
 def validate(config: Config) -> Config:
     """Returns the config if it can be run; else ValueError, which names the flag to change."""
     check_fields(config)
-    if problem := next(_problems(config), None):
+    if problem := next(chain(_problems_of_sizes(config), _problems_of_parts(config)), None):
         raise ValueError(problem)
     return config
 
 
-def _problems(config: Config) -> Iterator[str]:
-    """A sentence for each impossible combination of fields."""
-    network = config.network
-    algorithm = config.algorithm
-    optimiser = config.optimiser
+def _problems_of_sizes(config: Config) -> Iterator[str]:
+    """A sentence for each impossible combination of budgets and sizes."""
     length = config.replay.replay_length
     rollout = config.self_play.rollout_length
     if config.minutes is config.frames is config.updates is config.max_iterations is None:
@@ -39,6 +37,13 @@ def _problems(config: Config) -> Iterator[str]:
         yield f"{product} must stay below 2^31, where the replay's counters end; lower one of them"
     if length < config.replay.min_frames:
         yield f"--replay.min-frames {config.replay.min_frames} exceeds --replay.replay-length {length}"
+
+
+def _problems_of_parts(config: Config) -> Iterator[str]:
+    """A sentence for each impossible combination of networks, algorithms, boards and losses."""
+    network = config.network
+    algorithm = config.algorithm
+    optimiser = config.optimiser
     if network.compute_dtype == "float16" and optimiser.micro_batch_size:
         yield "--optimiser.micro-batch-size does not go with float16, which scales a whole batch's loss; leave it out"
     if optimiser.consistency_weight and optimiser.micro_batch_size:

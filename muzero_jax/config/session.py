@@ -8,7 +8,7 @@ import shlex
 from dataclasses import dataclass
 from typing import Annotated
 
-from muzero_jax.storage.fields import (
+from muzero_jax.config.fields import (
     Device,
     DeviceCount,
     Fact,
@@ -85,7 +85,7 @@ class Session:
     """print the whole config and the parts of the memory plan"""
 
 
-def validate(session: Session) -> Session:
+def validate_session(session: Session) -> Session:
     """Returns the session if its options are valid together; else ValueError, which names the flag to change."""
     check_fields(session)
     if session.distributed and session.run_dir is None:

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from muzero_jax.storage.fields import (
+from muzero_jax.config.fields import (
     Fact,
     Name,
     NotNegativeFloat,

@@ -6,16 +6,13 @@ of a single call of that command are fields of `run.session.Session`. Search, le
 
 import copy
 import dataclasses
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from muzero_jax.own import python_file, trust
-from muzero_jax.own.files import from_home, write_whole
-from muzero_jax.own.trust import OWN_FILES_ALONE, Trust
-from muzero_jax.storage.config_groups import (
+from muzero_jax.config.fields import Fact, Name, PositiveFloat, PositiveInt, Seed, fields_of, value_at
+from muzero_jax.config.groups import (
     AlgorithmConfig,
     BoardSize,
     EvaluationConfig,
@@ -26,7 +23,7 @@ from muzero_jax.storage.config_groups import (
     SelfPlayConfig,
     TargetConfig,
 )
-from muzero_jax.storage.fields import Fact, Name, PositiveFloat, PositiveInt, Seed, decode, fields_of, value_at
+from muzero_jax.own import python_file
 
 Budget = Fact(budget=True, common=True)
 Fixed = Fact(fixed=True, common=True)
@@ -134,41 +131,10 @@ class Config:
         return tuple(source for source in (self.offline, self.init_from) if source)
 
 
-FILE = "config.json"
-"""The file whose presence makes a folder a run's."""
 IN_PYTHON = "in Python"
 """`AlgorithmConfig.file` of a run whose algorithm was a Python record, so that no other is built silently."""
 AGENT_PREFIX = "agent:"
 """The prefix that distinguishes an agent's name from a run's folder."""
-
-
-def absolute_env(env: str) -> str:
-    """`Config.env` as a run saves it: a file's path is absolute, so that the run works from any folder."""
-    return absolute(env) if python_file.is_path(env) else env
-
-
-def absolute(path: str) -> str:
-    """The absolute path; ~ is the user's home."""
-    return str(from_home(path).resolve())
-
-
-def absolute_source(source: str) -> str:
-    """`Config.init_from` as a run saves it: the absolute path of a run, or the name of an agent."""
-    return source if source.startswith(AGENT_PREFIX) else absolute(source)
-
-
-def with_files(config: Config, place: Callable[[str], str]) -> Config:
-    """The config with `place` applied to the path of each of the user's own files."""
-    return with_values(config, {name: place(file) for name, file in config.own_files.items()})
-
-
-def with_absolute_paths(config: Config) -> Config:
-    """The config with absolute paths, so that the run finds its files from any folder; agents keep their names."""
-    return dataclasses.replace(
-        with_files(config, absolute),
-        offline=config.offline and absolute(config.offline),
-        init_from=config.init_from and absolute_source(config.init_from),
-    )
 
 
 def with_record(config: Config) -> Config:
@@ -205,70 +171,3 @@ def with_values(config: Config, values: Mapping[str, Any]) -> Config:
         if group:
             object.__setattr__(config, group, record)
     return config
-
-
-def to_json(config: Config) -> str:
-    """The config as JSON text."""
-    return json.dumps(dataclasses.asdict(config), indent=2)
-
-
-def from_json(text: str) -> Config:
-    """The inverse of `to_json`; ValueError names a key that this version does not know, or a value out of range.
-
-    The text may name a stranger's Python files, so call `trust.check` with its `own_files` before you build anything.
-    """
-    try:
-        values = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise ValueError(f"it is not JSON ({error})") from None
-    _renew(values)
-    return decode(Config, values)
-
-
-def _renew(values: Any) -> None:
-    """Updates configs of agents and runs from before 28 November 2026 to today's fields."""
-    groups = values if isinstance(values, dict) else {}
-    if isinstance(optimiser := groups.get("optimiser"), dict):
-        optimiser.pop("decay_updates", None)
-    if isinstance(play := groups.get("self_play"), dict):
-        play.pop("random_side", None)
-    if isinstance(search := groups.get("search"), dict) and search.get("engine") == "loop_free":
-        search["engine"] = "own"  # it grows the same trees
-
-
-def save(config: Config, run_dir: Path) -> None:
-    """Writes a run's `config.json`, which makes the folder a run's."""
-    write_whole(run_dir / FILE, to_json(config))
-
-
-def load(run_dir: Path, trust_in: Trust = OWN_FILES_ALONE) -> Config:
-    """The config of a run, in order to build it.
-
-    Raises ValueError like `inspect`, and for a Python file that must not run (`own.trust`).
-    """
-    config = inspect(run_dir)
-    trust.check(config.own_files.values(), run_dir / FILE, trust_in)
-    return config
-
-
-def inspect(run_dir: Path) -> Config:
-    """The config of a run, only to look at: do not build it, because it may name a stranger's Python files.
-
-    Raises ValueError, which names the file, if the folder holds no run of muzero_jax.
-    """
-    file = run_dir / FILE
-    if not file.is_file():
-        raise ValueError(
-            f"{run_dir} holds no run (there is no {file}); train one with experiments/train.py, or write agent:NAME "
-            "for an included agent"
-        )
-    return read(file, "choose another folder (--run-dir when training), or restore or delete this one yourself")
-
-
-def read(file: Path, remedy: str) -> Config:
-    """The config in a JSON file, only to look at; ValueError names the file and the remedy."""
-    try:
-        return from_json(file.read_text(encoding="utf-8"))
-    except ValueError as error:
-        problem = "it is not text in UTF-8" if isinstance(error, UnicodeDecodeError) else error
-        raise ValueError(f"{file} is not a config of muzero_jax: {problem}; {remedy}") from error

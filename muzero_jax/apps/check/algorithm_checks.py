@@ -15,12 +15,12 @@ from jax.sharding import PartitionSpec
 from jaxtyping import Array
 
 from muzero_jax.algorithm import Algorithm
-from muzero_jax.apps.check.model import QUICKLY, disturbed
+from muzero_jax.apps.check.model_checks import QUICKLY, disturbed
 from muzero_jax.games.catalogue import check_players
 from muzero_jax.learning import unroll
 from muzero_jax.learning.targets import alive_frames
 from muzero_jax.networks import contract
-from muzero_jax.ops.devices import make_mesh, shard_map
+from muzero_jax.ops.mesh import make_mesh, shard_map
 from muzero_jax.own.faults import Fault, guarded, require, traced
 from muzero_jax.run import program
 from muzero_jax.training import train_iteration
@@ -29,7 +29,7 @@ from muzero_jax.types import Environment, Model, NetworkOutput, SearchOutput, Tr
 NUM_ROWS = 8
 CLOSE = 1e-4
 """Tolerance for losses that must be equal, relative to 1 plus their size."""
-NO_STAGES = "environment model min_frames terms optimiser make_search".split()
+NO_STAGES = "environment model min_frames unroll_steps terms optimiser make_search".split()
 """Fields of `Algorithm` that are not wrapped as stages, or are wrapped separately."""
 Looked = dict[str, tuple[Any, str]]
 """Arrays that a stage returned, by name, each with the dtype and shape that it must have."""
@@ -156,7 +156,7 @@ def _of_update(found: Any, given: Any, *others: Any) -> Looked:
 def _windows(algorithm: Algorithm, state: TrainState) -> Transition:
     """A few windows, of which only the shapes are used."""
     sample = jax.tree.map(lambda x: x[0, :1].repeat(NUM_ROWS), algorithm.sample(state.seed_key, state.replay))
-    return algorithm.gather(state.replay, sample, model=algorithm.model, terms=algorithm.terms)
+    return algorithm.gather(state.replay, sample, num_frames=algorithm.num_frames)
 
 
 def _run(
@@ -188,7 +188,7 @@ def _run(
     def losses(number: Array) -> dict[str, Array]:
         window = window_with(number)
         targets = algorithm.make_targets(window, jnp.float32(0.0))
-        batch = algorithm.make_batch(window, targets, jnp.ones(NUM_ROWS), key, terms=terms)
+        batch = algorithm.make_batch(window, targets, jnp.ones(NUM_ROWS), key, num_frames=algorithm.num_frames)
         outputs = unroll.unroll(model, params, batch)._replace(model=model)
         return {term.name: term.loss(outputs, batch) for term in terms}
 

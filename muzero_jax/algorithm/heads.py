@@ -1,0 +1,66 @@
+"""The built-in heads beyond policy, value and reward: each with its size, target and loss in one place.
+
+Networks read them out in the order of `build_heads`, the contract requires them, losses and search find them by name.
+"""
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from muzero_jax.config.config import Config
+from muzero_jax.learning.losses import binary_cross_entropy, cross_entropy
+from muzero_jax.ops.legal_actions import PREDICTED
+from muzero_jax.search.simulator import DISCOUNT_LOGITS
+from muzero_jax.types import Batch, Environment, Head
+
+
+def mean_binary_cross_entropy(logits: Float[Array, "*n A"], bits: Float[Array, "*n A"]) -> Float[Array, "*n"]:
+    """`binary_cross_entropy`, a mean over the actions."""
+    return jnp.mean(binary_cross_entropy(logits, bits), axis=-1)
+
+
+def legal_actions(batch: Batch) -> Float[Array, "N K1 A"]:
+    """1 for the legal actions of every position."""
+    return batch.legal_action_mask.astype(jnp.float32)
+
+
+def discount_signs(batch: Batch) -> Float[Array, "N K 3"]:
+    """A one-hot of each move's next turn: the other's, none because the game ended, the mover's again.
+
+    Past a game's end it is the end, just as the value's target is 0 there.
+    """
+    return jax.nn.one_hot(jnp.sign(batch.targets.discount).astype(jnp.int32) + 1, 3)
+
+
+LEGALITY = Head(
+    name="legality",
+    output=PREDICTED,
+    size=None,
+    at="position",
+    loss=mean_binary_cross_entropy,
+    target=legal_actions,
+    frames="all",
+)
+DISCOUNT = Head(
+    name="discount",
+    output=DISCOUNT_LOGITS,
+    size=3,
+    at="move",
+    loss=cross_entropy,
+    target=discount_signs,
+)
+
+
+def build_heads(config: Config, environment: Environment) -> tuple[Head, ...]:
+    """The heads that the config's network has beyond policy, value and reward."""
+    found = []
+    if config.model == "learned_legality":
+        found.append(LEGALITY._replace(weight=config.optimiser.legality_weight))
+    if predicts_discount(config, environment):
+        found.append(DISCOUNT._replace(weight=config.optimiser.discount_weight))
+    return tuple(found)
+
+
+def predicts_discount(config: Config, environment: Environment) -> bool:
+    """Whether the dynamics predict the signed discount: if the config says so, or if the game's is not constant."""
+    return config.model != "rules" and (config.network.predict_discount or environment.discount is None)
