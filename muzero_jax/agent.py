@@ -168,16 +168,7 @@ def _open(path: Path, trust: Trust) -> tuple[Config, Path, Callable[[Params], tu
     config = config_file.load(saved.run_dir, trust)
     step = run_directory.version_of(saved)
     file = saved.run_dir / config_file.FILE
-    if saved.folder is None and (shared := run_directory.shared(saved.run_dir)):
-        return config, file, partial(_restore_shared, shared)
     return config, file, partial(restore_params, saved.folder or saved.run_dir / run_directory.CHECKPOINTS, step=step)
-
-
-def _restore_shared(shared: run_directory.Shared, abstract: Params) -> tuple[int, Params]:
-    """(iteration, weights) of one of several agents trained together, whose checkpoints stack them on a first axis."""
-    stacked = jax.tree.map(lambda x: jax.ShapeDtypeStruct((shared.count, *x.shape), x.dtype), abstract)
-    iteration, params = restore_params(shared.folder / run_directory.CHECKPOINTS, stacked)
-    return iteration, jax.tree.map(lambda x: x[shared.index], params)
 
 
 def check_budget(number: int, name: str) -> int:

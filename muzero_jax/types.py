@@ -15,7 +15,6 @@ import jax
 from jax import Array
 
 Params = Any  # a pytree of network weights, float32
-Number = float | Array  # a hyperparameter: a number, or [] float32 if it differs between members of a population
 
 
 class PgxState(Protocol):

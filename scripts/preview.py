@@ -33,6 +33,7 @@ from muzero_jax.apps.commands import parser, train
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.config.config import Config
 from muzero_jax.config.fields import fields_of
+from muzero_jax.config.session import Session
 from muzero_jax.config.validation import validate
 from muzero_jax.ops import precision
 from muzero_jax.ops.devices import made_for
@@ -72,7 +73,7 @@ def read_arguments(arguments: list[str]) -> tuple[Arguments, Config]:
         parser.read(Arguments, [parser.HELP], __doc__)
     own = parser.convert(Arguments, {f.name: given.pop(f.name) for f in fields_of(Arguments) if f.name in given})
     with redirect_stdout(sys.stderr), made_for(TARGETS[own.target]):
-        config = validate(train.settle(given).config)
+        config = validate(train.settle(given, Session())[0])
     if config.offline:
         raise ValueError("a preview needs self-play; leave out --offline")
     check_shares(config, own.devices)

@@ -1,9 +1,9 @@
 """Starts a run from its config; `experiments/train.py` and `muzero_jax.train` both come through here."""
 
+import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
-from typing import NamedTuple
 
 from jax.sharding import Mesh
 
@@ -11,38 +11,29 @@ from muzero_jax.algorithm import Algorithm, make_algorithm
 from muzero_jax.apps.check import algorithm_checks, environment_checks, model_checks
 from muzero_jax.apps.evaluation.progress import open_versions
 from muzero_jax.apps.sources import offline, warm_start
+from muzero_jax.config import config_file
 from muzero_jax.config.config import IN_PYTHON, Config, describe, with_record, without_record
-from muzero_jax.config.paths import with_absolute_paths
 from muzero_jax.config.session import Session, validate_session
 from muzero_jax.config.validation import check_resumable, validate
 from muzero_jax.games import own_game
 from muzero_jax.games.catalogue import check_players, game_of
 from muzero_jax.ops import precision
-from muzero_jax.ops.mesh import largest_divisor, make_mesh
+from muzero_jax.ops.mesh import largest_divisor, local_mesh, make_mesh
 from muzero_jax.own import python_file
-from muzero_jax.run import autotune, budget, compilation_cache, metrics, processes, runner
-from muzero_jax.run.compiled import Compiled, check_shares, compile_agent
+from muzero_jax.run import autotune, budget, compilation_cache, metrics, processes
+from muzero_jax.run.compiled import check_shares
+from muzero_jax.run.interrupt import Interrupt, Stopped
+from muzero_jax.run.loop import train_to_end
 from muzero_jax.run.machine import describe_device
 from muzero_jax.run.metrics import Callbacks
-from muzero_jax.run.run import Result
-from muzero_jax.run.sizes import compile_sizes
+from muzero_jax.run.run import Result, Run, Say
 from muzero_jax.storage import run_directory
+from muzero_jax.storage.checkpoint import Checkpointer
 from muzero_jax.types import Environment, Params, TrainState
 
 LARGE_BOARD = 9
 """From this size on, the advice is to begin on a smaller board: an agent trained for 8 minutes on 5x5, 7x7 and then 9x9
 won all 256 games against one trained for 12 minutes on 9x9 only (docs/results/2026-11-25-agents.md)."""
-
-Say = Callable[[str], None]
-
-
-class Ready(NamedTuple):
-    """A run whose flags and files have been checked."""
-
-    config: Config  # with the sizes that the source or `--autotune` found
-    run_dir: Path  # locked while `prepare` is open
-    mesh: Mesh
-    algorithm: Algorithm
 
 
 @contextmanager
@@ -54,83 +45,93 @@ def prepare(
     *,
     made_with: Config | None = None,
     build: Callable[[Config], Algorithm] | None = None,
-) -> Iterator[Ready]:
+) -> Iterator[Run]:
     """Checks a run, takes sizes from its source or `--autotune`, locks its folder and says what will be trained.
 
     Args:
-      num_devices: the available devices, as `devices.configure_devices` returns.
+      config: with absolute paths.
+      num_devices: the available devices (`machine.count_devices`).
       made_with: the config of the run that `session.resume` continues.
       build: makes the caller's own algorithm instead of the one that the config names; it is not checked.
 
     Raises ValueError, before anything is deleted, if the run cannot be made.
     """
     processes.check_alike("command", repr((config, session.resume, session.overwrite)))
-    config = with_absolute_paths(config)
     if not session.resume:
         config = offline.fit_to_source(config, num_devices)
-    run_dir = check(config, session, made_with or config)
-    if build and session.autotune:
-        raise ValueError("--autotune cannot measure parts that your program passed; leave it out")
-    if config.board_sizes and (build or session.autotune or session.profile):
-        raise ValueError(
-            "--board-sizes compiles a program for each board from the config and cannot be combined with parts that "
-            "your program passed, with --autotune or with --profile; leave one out"
-        )
+    check(config, session, made_with or config, has_own_parts=build is not None)
+    folder = folder_of(config, session)
     mesh = make_mesh(_count_devices(config, session, num_devices, say))
     if session.compilation_cache:
         compilation_cache.enable()
-    with ExitStack() as opened:
-        if processes.is_first():
-            wanted = {"resume": session.resume, "overwrite": session.overwrite, "sources": config.sources}
-            opened.enter_context(run_directory.opened(run_dir, **wanted))
-        algorithm = build(without_record(config)) if build else make_algorithm(config)
-        if build:
-            check_players(algorithm.environment)
-            config = with_record(config)
-        else:
-            _check_files(config, algorithm, say, is_new=not session.resume)
-        if session.autotune:
-            config = autotune.tune(config, mesh, minutes=session.autotune_minutes, say=say)
-            algorithm = make_algorithm(config, algorithm.environment)
-        _introduce(config, algorithm.environment, mesh.size, run_dir, say, verbose=session.verbose)
+    with _locked(folder, config, session):
+        config, algorithm = _built(config, session, build, mesh, say)
+        _introduce(config, algorithm.environment, mesh.size, folder, say, verbose=session.verbose)
         if not session.resume and (advice := _advice(config)):
             say(f"advice      {advice}")
         if python_file.is_path(config.env) and not (session.resume or build):
             _examine(config, algorithm.environment, say)
-        yield Ready(config, run_dir, mesh, algorithm)
+        yield Run(config=config, folder=folder, algorithm=algorithm, mesh=mesh, session=session, say=say)
 
 
-def train(ready: Ready, session: Session, say: Say, callbacks: Callbacks | None = None) -> Result:
-    """Trains a run and plays its final matches; raises ValueError as `runner.train` does."""
-    config, run_dir, mesh, algorithm = ready
-    if session.resume and run_directory.shared(run_dir):
-        raise ValueError(f"{run_dir} was trained together with others; continue all of them with --together --resume")
+def train(run: Run, callbacks: Callbacks | None = None) -> Result:
+    """Trains a run until its budget is spent or a signal asks for a stop, and plays its final matches.
 
-    def compile_run(is_new: bool) -> Compiled:
-        fill, weights = _open_sources(config, algorithm, session, say) if is_new else (None, None)
-        compile_any = compile_sizes if config.board_sizes else compile_agent
-        found = compile_any(config, algorithm, mesh, session, say)
-        return found._replace(init=lambda: _first_state(found.init, found.abstract, fill, weights))
+    A signal saves the run at the end of the chunk. In the final matches, all but Ctrl-C raise `interrupt.Stopped`.
 
-    agent = runner.Planned(config, run_dir)
-    (result,) = runner.train([agent], compile_run, session, run_dir, mesh, say, callbacks, open_versions)
-    if isinstance(result, ValueError):
-        raise result
-    return result
+    Args:
+      run: as `prepare` gives it.
+      callbacks: a user's functions, called with every record after it is written. An exception in one ends the run like
+        Ctrl-C, and is raised after the run is saved.
+
+    Raises ValueError if the budget ends before the first update, the run diverges, the disk is full, or the checkpoint
+    is of another configuration. The last good checkpoint is kept.
+    """
+    callbacks = callbacks or Callbacks()
+    with (
+        Interrupt() as interrupt,
+        Checkpointer(run.folder / run_directory.CHECKPOINTS) as checkpoints,
+        ExitStack() as opened,
+    ):
+        started = time.perf_counter()
+        newest = run.newest_checkpoint()
+        fill, weights = _open_sources(run) if newest is None else (None, None)
+        init = run.compile()
+        abstract = init.eval_shape()
+        is_new = newest is None
+        state = _first_state(init, abstract, fill, weights) if is_new else checkpoints.restore(newest, abstract)
+        del init  # and its compiled program, if any, of 20 MiB and more
+        if processes.is_first():
+            if run.session.overwrite and not run.session.resume:
+                if interrupt.requested:  # keep the old run
+                    raise Stopped
+                run_directory.make_room(run.folder)
+            run.write_files()  # only now, because flags that do not fit the checkpoint must not replace its config
+        processes.check_shared(run.folder / config_file.FILE)
+        run.begin(state, newest or 0, checkpoints, started=started)
+        del state
+        begun = "training" if newest is None else f"continuing from iteration {newest}"
+        run.say(f"{begun}; Ctrl-C saves and stops")
+        params = abstract.learner.params
+        where = local_mesh(run.mesh)
+        run.evaluator = open_versions(run.config, run.algorithm, where, run.folder, params, run.iteration)
+        run.write = opened.enter_context(run.open_records(callbacks))
+        return train_to_end(run, interrupt, callbacks)
 
 
-def _open_sources(
-    config: Config, algorithm: Algorithm, session: Session, say: Say
-) -> tuple[offline.Fill | None, Params | None]:
+def _open_sources(run: Run) -> tuple[offline.Fill | None, Params | None]:
     """What a new run begins with: the function that fills its buffer (`--offline`), and weights (`--init-from`).
 
     Raises ValueError if a source cannot be read or does not fit.
     """
-    fill = offline.open_source(config, algorithm.environment, say) if config.offline else None
+    config = run.config
+    algorithm = run.algorithm
+    fill = offline.open_source(config, algorithm.environment, run.say) if config.offline else None
     if not config.init_from:
         return fill, None
     given = algorithm if config.algorithm.file == IN_PYTHON else None  # the config cannot rebuild it
-    return fill, warm_start.open_source(config, algorithm.model, say, given=given, trust_code=session.trust_code)
+    trust_code = run.session.trust_code
+    return fill, warm_start.open_source(config, algorithm.model, run.say, given=given, trust_code=trust_code)
 
 
 def _first_state(
@@ -146,19 +147,56 @@ def _first_state(
     return state._replace(replay=fill(abstract.replay))
 
 
-def check(config: Config, session: Session, made_with: Config) -> Path:
-    """The path of the run's folder, which is not opened yet; raises ValueError if the flags make no run."""
+def folder_of(config: Config, session: Session) -> Path:
+    """The run's folder: the one that the flags name, or the default."""
+    return Path(session.run_dir) if session.run_dir else run_directory.default(config)
+
+
+def check(config: Config, session: Session, made_with: Config, *, has_own_parts: bool = False) -> None:
+    """Raises ValueError if the flags make no run.
+
+    Args:
+      made_with: the config of the run that is resumed. has_own_parts: a program passed its own algorithm.
+    """
     validate(config)
     validate_session(session)
     if session.wandb:
         metrics.check_wandb()
-    run_dir = Path(session.run_dir) if session.run_dir else run_directory.default(config)
     if config.offline and session.autotune:
         raise ValueError("--autotune finds sizes for self-play, and --offline plays no games; leave it out")
     if session.resume:
         check_resumable(config, made_with)
-        budget.check_left(config, run_dir)
-    return run_dir
+        budget.check_left(config, folder_of(config, session))
+    if has_own_parts and session.autotune:
+        raise ValueError("--autotune cannot measure parts that your program passed; leave it out")
+    if config.board_sizes and (has_own_parts or session.autotune or session.profile):
+        raise ValueError(
+            "--board-sizes compiles a program for each board from the config and cannot be combined with parts that "
+            "your program passed, with --autotune or with --profile; leave one out"
+        )
+
+
+def _locked(folder: Path, config: Config, session: Session) -> AbstractContextManager[None]:
+    """The run's folder, checked and locked, by process 0 only."""
+    if not processes.is_first():
+        return nullcontext()
+    return run_directory.opened(folder, resume=session.resume, overwrite=session.overwrite, sources=config.sources)
+
+
+def _built(
+    config: Config, session: Session, build: Callable[[Config], Algorithm] | None, mesh: Mesh, say: Say
+) -> tuple[Config, Algorithm]:
+    """The algorithm, checked, and the config with the sizes that `--autotune` found."""
+    if build:
+        algorithm = build(without_record(config))
+        check_players(algorithm.environment)
+        return with_record(config), algorithm
+    algorithm = make_algorithm(config)
+    _check_files(config, algorithm, say, is_new=not session.resume)
+    if session.autotune:
+        config = autotune.tune(config, mesh, minutes=session.autotune_minutes, say=say)
+        algorithm = make_algorithm(config, algorithm.environment)
+    return config, algorithm
 
 
 def _check_files(config: Config, algorithm: Algorithm, say: Say, *, is_new: bool) -> None:

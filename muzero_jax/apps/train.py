@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from muzero_jax.config.config import Config
+from muzero_jax.config.paths import with_absolute_paths
 from muzero_jax.config.session import Session
 from muzero_jax.run import budget
 from muzero_jax.run.machine import configure_devices, usable_cores
@@ -46,7 +47,7 @@ def train(
       say: called with each line of output; `say=lambda line: None` prints nothing.
       on_metrics, on_evaluation: called as `run.metrics.Callbacks` says.
 
-    Raises ValueError as `runner.train` does, or for a config that makes no run.
+    Raises ValueError as `start.train` does, or for a config that makes no run.
     """
     if minutes is not None:
         config = replace(config, **dict.fromkeys(budget.FIELDS) | {"minutes": minutes})
@@ -59,5 +60,5 @@ def train(
         first = "muzero_jax.run.machine.configure_devices()"
         say(f"JAX has begun with {available} of {cores} cores; to use all of them, call {first} before anything else")
     build = None if algorithm is None else lambda config: algorithm
-    with start.prepare(config, session, available, say, build=build) as ready:
-        return start.train(ready, session, say, Callbacks(on_metrics, on_evaluation))
+    with start.prepare(with_absolute_paths(config), session, available, say, build=build) as run:
+        return start.train(run, Callbacks(on_metrics, on_evaluation))

@@ -4,7 +4,6 @@ Each field is a flag `--group.field` of `experiments/train.py`: its range is in 
 of a single call of that command are fields of `run.session.Session`. Search, learning and networks never see a config.
 """
 
-import copy
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -159,15 +158,11 @@ def flat(config: Config) -> dict[str, Any]:
 
 
 def with_values(config: Config, values: Mapping[str, Any]) -> Config:
-    """The config with other values of some fields, by their dotted names (`flat`).
-
-    Ranges are not checked, because the values may be tracers.
-    """
-    config = copy.copy(config)
+    """The config with other values of some fields, by their dotted names (`flat`); ranges are not checked."""
     for name, value in values.items():
         group, _, field_name = name.rpartition(".")
-        record = copy.copy(getattr(config, group)) if group else config
-        object.__setattr__(record, field_name, value)
+        changed = {field_name: value}
         if group:
-            object.__setattr__(config, group, record)
+            changed = {group: dataclasses.replace(getattr(config, group), **changed)}
+        config = dataclasses.replace(config, **changed)
     return config

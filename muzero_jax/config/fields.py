@@ -56,9 +56,7 @@ class Fact(NamedTuple):
     fixed: bool = False  # a checkpoint depends on its value, so a resumed run keeps it
     switch: bool = False  # a checkpoint depends on whether it is on; its value may change
     own: bool = False  # the runs of one group differ in it
-    member: bool = False  # so may the agents of one program, because it changes no shape, Python branch or match
     built_in: bool = False  # a network of the user's own does not get it
-    early: bool = False  # needed before JAX starts
     repeated: bool = False  # a resumed session gets it from the one before
     single: bool = False  # for a single run, not for a trial of a study
     budget: bool = False  # if one is given, the preset's budgets do not count

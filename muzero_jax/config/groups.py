@@ -143,7 +143,7 @@ class SelfPlayConfig:
     """games played at once, on all devices together"""
     rollout_length: Annotated[PositiveInt, Fixed] = 8
     """moves of each game in an iteration"""
-    exploration: Annotated[UnitInterval, Fact(member=True, common=True, tuned=RANDOM_MOVES)] = 0.05
+    exploration: Annotated[UnitInterval, Fact(common=True, tuned=RANDOM_MOVES)] = 0.05
     """share of uniformly random moves; by default, value targets stop at them (targets.stop-at-exploration)"""
     full_search_share: Annotated[PositiveShare, Fact(switch=True)] = 1.0
     """playout-cap randomisation: share of moves with a full search. The others get a cheap search without noise, whose
@@ -209,15 +209,15 @@ class OptimiserConfig:
     and memory. None: all windows; for a tower on a CPU, as many as fit into its cache"""
     updates_per_iteration: PositiveInt = 16
     """gradient steps per iteration; with num_envs and rollout_length they determine the replay ratio"""
-    learning_rate: Annotated[PositiveFloat, Fact(member=True, common=True, tuned=RATE, short="--lr")] = 1e-3
+    learning_rate: Annotated[PositiveFloat, Fact(common=True, tuned=RATE, short="--lr")] = 1e-3
     """peak learning rate, after the warm-up"""
     schedule: Literal["constant", "cosine"] = "constant"
     """cosine: the learning rate falls to a tenth of its peak by the end of the budget"""
     warmup_updates: NotNegativeInt = 100
     """updates during which the learning rate rises from 0"""
-    weight_decay: Annotated[NotNegativeFloat, Fact(member=True, tuned=Range(1e-5, 1e-2, "never varied"))] = 1e-4
+    weight_decay: Annotated[NotNegativeFloat, Fact(tuned=Range(1e-5, 1e-2, "never varied"))] = 1e-4
     """decoupled weight decay; only for matrices, not for biases and norms"""
-    max_gradient_norm: Annotated[float, Meta(gt=0), Fact(member=True)] = 5.0
+    max_gradient_norm: Annotated[float, Meta(gt=0)] = 5.0
     """gradients with a larger global norm are scaled down to it"""
     reward_weight: Annotated[NotNegativeFloat, Fact(tuned=Range(0.5, 8.0, "3: only a last move has a reward"))] = 1.0
     """weight of the reward loss"""

@@ -24,12 +24,31 @@ from muzero_jax.config.fields import (
 Common = Fact(common=True)
 Single = Fact(common=True, single=True)
 Repeated = Fact(repeated=True)
-Early = Fact(early=True)
-Chosen = Fact(repeated=True, early=True, common=True)
+Chosen = Fact(repeated=True, common=True)
 
 
 @dataclass(frozen=True)
-class Session:
+class DeviceOptions:
+    """The options that decide on which devices JAX starts, so they are read before anything else."""
+
+    device: Annotated[Device, Chosen] = "auto"
+    """kind of device to run on; auto: the best that JAX finds; gpu: also an Apple GPU, with the extra metal"""
+    devices: Annotated[DeviceCount | None, Chosen] = None
+    """number of devices to use; default: every CPU core, or every accelerator"""
+    distributed: Annotated[bool, Fact(single=True)] = False
+    """train together with other processes, on this machine or on others (docs/many-machines.md)"""
+    coordinator: str | None = None
+    """HOST:PORT of process 0; default: found through Slurm, Open MPI, Kubernetes or the TPU pod"""
+    num_processes: PositiveInt | None = None
+    """number of processes; default: found in the same way"""
+    process_id: int | None = None
+    """number of this process, from 0; default: found in the same way"""
+    profile: Annotated[bool, Fact(single=True)] = False
+    """trace a few chunks, once learning has begun, into run_dir/profile; docs/benchmark.md says how to read it"""
+
+
+@dataclass(frozen=True)
+class Session(DeviceOptions):
     """One call of the command that trains."""
 
     run_dir: Annotated[Name | None, Single] = None
@@ -41,8 +60,6 @@ class Session:
     vary: Annotated[tuple[tuple[str, ...], ...], Single] = ()
     """train a run for each value of a field, for example --vary optimiser.learning-rate 1e-3 2e-3, and compare them.
     Given twice: for each pair of values. With --seeds: several runs of each"""
-    together: Annotated[bool, Single] = False
-    """train the runs of --seeds and --vary side by side in one compiled program, if possible (docs/evaluate.md)"""
     resume_if_any: Annotated[bool, Fact(single=True)] = False
     """continue the run in run_dir, or begin it if there is none: a single command for a scheduler that restarts jobs"""
     resume: Annotated[bool, Single] = False
@@ -50,18 +67,6 @@ class Session:
     CPUs; on a GPU the last bits of sums may differ)"""
     overwrite: Annotated[bool, Single] = False
     """delete an existing run_dir first"""
-    device: Annotated[Device, Chosen] = "auto"
-    """kind of device to run on; auto: the best that JAX finds; gpu: also an Apple GPU, with the extra metal"""
-    devices: Annotated[DeviceCount | None, Chosen] = None
-    """number of devices to use; default: every CPU core, or every accelerator"""
-    distributed: Annotated[bool, Fact(single=True, early=True)] = False
-    """train together with other processes, on this machine or on others (docs/many-machines.md)"""
-    coordinator: Annotated[str | None, Early] = None
-    """HOST:PORT of process 0; default: found through Slurm, Open MPI, Kubernetes or the TPU pod"""
-    num_processes: Annotated[PositiveInt | None, Early] = None
-    """number of processes; default: found in the same way"""
-    process_id: Annotated[int | None, Early] = None
-    """number of this process, from 0; default: found in the same way"""
     autotune: Annotated[bool, Single] = False
     """first find the num_envs, rollout_length and batch_size with the most frames/s here, at the same replay ratio"""
     autotune_minutes: PositiveFloat = 3.0
@@ -72,8 +77,6 @@ class Session:
     """also write TensorBoard events to run_dir"""
     wandb: Annotated[bool, Repeated._replace(single=True)] = False
     """log to Weights & Biases too, under the name of run_dir"""
-    profile: Annotated[bool, Fact(single=True, early=True)] = False
-    """trace a few chunks, once learning has begun, into run_dir/profile; docs/benchmark.md says how to read it"""
     cuda_graphs: Annotated[bool, Repeated] = True
     """on an NVIDIA GPU, run each chunk as one CUDA graph, if CUDA 12.9 and jaxlib 0.8.3 or newer are installed. It
     is off with --profile, which cannot look inside a graph (docs/accelerators.md)"""
@@ -92,10 +95,6 @@ def validate_session(session: Session) -> Session:
         raise ValueError("--distributed needs --run-dir, a folder that all processes see")
     if session.distributed and (session.autotune or session.profile):
         raise ValueError("--autotune and --profile are for one process; leave them out with --distributed")
-    if session.together and session.seeds == 1 and not session.vary:
-        raise ValueError("--together trains several runs as one program; add --seeds N or --vary FIELD VALUE VALUE")
-    if session.together and (session.profile or session.wandb):
-        raise ValueError("--profile and --wandb are for one run; leave them out with --together")
     if session.config and session.resume and not session.resume_if_any:
         raise ValueError("--config is for a new run, and --resume continues with the old settings; leave one out")
     if (session.resume or session.resume_if_any) and session.overwrite:

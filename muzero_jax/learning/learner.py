@@ -26,7 +26,7 @@ from optax.contrib import MuonDimensionNumbers
 from muzero_jax.learning import stacked_weights
 from muzero_jax.ops import micro_batches
 from muzero_jax.ops.mesh import AXIS, mean_over
-from muzero_jax.types import Batch, LearnerState, Metrics, Model, Number, Params
+from muzero_jax.types import Batch, LearnerState, Metrics, Model, Params
 
 LossOf = Callable[[Params, Batch], tuple[Array, Metrics]]
 """(params, batch) -> the loss, a mean over the batch, and metrics."""
@@ -51,7 +51,7 @@ class ScaledState(NamedTuple):
     loss_scale: DynamicScale
 
 
-def make_schedule(*, learning_rate: Number, schedule: Literal["constant", "cosine"], warmup_updates: int) -> Schedule:
+def make_schedule(*, learning_rate: float, schedule: Literal["constant", "cosine"], warmup_updates: int) -> Schedule:
     """Linear warm-up from 0, then a constant rate, or a cosine down to a tenth of the peak at the end of the run."""
 
     def rate(progress: Array, num_updates: Array) -> Array:
@@ -64,8 +64,8 @@ def make_schedule(*, learning_rate: Number, schedule: Literal["constant", "cosin
 
 def make_optimiser(
     *,
-    weight_decay: Number,
-    max_gradient_norm: Number,
+    weight_decay: float,
+    max_gradient_norm: float,
     name: Literal["adamw", "adafactor", "muon"] = "adamw",
 ) -> optax.GradientTransformationExtraArgs:
     """Clipping by global norm, then an optimiser of Optax with decoupled decay of matrices only: kernels and embedding

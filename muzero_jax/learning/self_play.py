@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
 from muzero_jax.ops.legal_actions import uniform_legal_action
-from muzero_jax.types import ActorState, Environment, EnvState, Number, Params, SearchFn, SearchOutput, Step, Transition
+from muzero_jax.types import ActorState, Environment, EnvState, Params, SearchFn, SearchOutput, Step, Transition
 
 
 def init(environment: Environment, key: Array, *, num_envs: int) -> ActorState:
@@ -103,7 +103,7 @@ def choose(
     legal_action_mask: Bool[Array, "B A"],
     num_moves: Int[Array, " B"],
     *,
-    exploration: Number,
+    exploration: float,
     sampled_moves: int | None = None,
 ) -> tuple[Int[Array, " B"], Bool[Array, " B"]]:
     """The move of each game after a search, and whether it was drawn at random instead.

@@ -37,7 +37,7 @@ def with_head(
         output = jax.eval_shape(model.initial_inference, params, jnp.zeros((1, *seen.shape), seen.dtype))
         return {"model": params, "head": init(head_key, output.embedding.shape[1:])}
 
-    def read_out(inference: Callable[..., NetworkOutput] | None) -> Any:
+    def read_out(inference: Any) -> Any:
         def inferred(params: Params, *inputs: Any) -> NetworkOutput:
             output = inference(params["model"], *inputs)
             return output._replace(extras=output.extras | {name: apply(params["head"], output.embedding)})

@@ -100,15 +100,15 @@ def neighbours(sizes: TunedSizes) -> list[TunedSizes]:
 def measure(config: Config, mesh: Mesh) -> float:
     """Frames a second in learning iterations; ValueError if the run does not fit in memory or on the devices."""
     check_shares(config, mesh.size)
-    run = compile_agent(config, make_algorithm(config), mesh, Session(), lambda text: None)
-    state = run.init()
+    program, init = compile_agent(config, make_algorithm(config), mesh, Session(), lambda text: None)
+    state = init()
     chunks = 0
     progress = np.zeros(config.iterations_per_chunk, np.float32)
     to_learn = -(-(config.iterations_to_learn + 1) // config.iterations_per_chunk)  # one more: the first is slower
     for _ in range(to_learn):
-        state, _ = jax.block_until_ready(run.program.advance(state, progress))
+        state, _ = jax.block_until_ready(program.advance(state, progress))
     start = time.perf_counter()
     while (seconds := time.perf_counter() - start) < TIMED_SECONDS:
-        state, _ = jax.block_until_ready(run.program.advance(state, progress))
+        state, _ = jax.block_until_ready(program.advance(state, progress))
         chunks += 1
     return chunks * config.iterations_per_chunk * config.self_play.num_envs * config.self_play.rollout_length / seconds

@@ -18,28 +18,16 @@ from muzero_jax.run.compilation_cache import HOW_LONG
 from muzero_jax.run.flops import Flops
 from muzero_jax.run.machine import available_memory_bytes, format_bytes
 from muzero_jax.run.program import abstract_progress, make_chunk, make_init
-from muzero_jax.types import Metrics, Params, TrainState
+from muzero_jax.types import Metrics, TrainState
 
 
 class Program(NamedTuple):
-    """The compiled part of a run, and functions that read its results."""
+    """The compiled program of a run."""
 
     advance: Callable[[TrainState, np.ndarray], tuple[TrainState, Metrics]]  # a chunk, given the budget's progress [I]
     text: Callable[[], str]  # the compiled program's text, for a profile
-    agents: Callable[[Any], list[Any]]  # a chunk's metrics -> those of each agent
-    params: Callable[[TrainState, int], Params]  # an agent's weights
-
-
-class Compiled(NamedTuple):
-    """The program of a run; nothing of its state is allocated yet."""
-
-    algorithm: Algorithm
-    init: Callable[[], TrainState]  # makes the first state
-    abstract: TrainState  # its shapes, which are also those of a checkpoint
-    abstract_params: Params  # of one agent
-    program: Program
     plan: memory.Plan
-    flops: Flops  # of one iteration of an agent; `at_times` is what learning adds
+    flops: Flops  # of one iteration; `at_times` is what learning adds
 
 
 def check_shares(config: Config, num_devices: int) -> None:
@@ -57,8 +45,8 @@ def compile_agent(
     mesh: Mesh,
     session: Session,
     say: Callable[[str], None],
-) -> Compiled:
-    """The program of a run of one agent.
+) -> tuple[Program, Any]:
+    """The program of a run, and `program.make_init` of its first state, of which nothing is allocated yet.
 
     Raises ValueError, which names the flags to lower, if the run does not fit in memory.
     """
@@ -67,8 +55,8 @@ def compile_agent(
     chunk = make_chunk(algorithm, mesh, plays=config.offline is None)
     traced = chunk.trace(abstract, abstract_progress(config.iterations_per_chunk))
     compiled, plan = compile_planned(traced, abstract, mesh, session, say)
-    program = Program(compiled, compiled.as_text, lambda found: [found], lambda state, _: state.learner.params)
-    return Compiled(algorithm, init, abstract, abstract.learner.params, program, plan, count(config, traced))
+    program = Program(advance=compiled, text=compiled.as_text, plan=plan, flops=count(config, traced))
+    return program, init
 
 
 def compile_planned(
@@ -92,6 +80,6 @@ def compile_planned(
 
 
 def count(config: Config, traced: Any) -> Flops:
-    """The FLOPs of one iteration of an agent's traced program."""
+    """The FLOPs of one iteration of a traced program."""
     counted = flops.count(traced.jaxpr, config.self_play.full_search_share)
     return counted.times(1 / config.iterations_per_chunk)

@@ -6,7 +6,7 @@ rich is imported where it is used, only on a terminal, because importing it take
 import math
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from muzero_jax.run import metrics
@@ -23,17 +23,15 @@ class ProgressDisplay:
     """The progress of a run: a line every few seconds, or a live table on a terminal; used in a `with` statement.
 
     say: prints a line. If it is `print` and stdout is a terminal, there is a table instead.
-    names: of the agents that are trained together. Each has a column of the table, or its own, less frequent lines.
     """
 
-    def __init__(self, say: Callable[[str], None] = print, names: Sequence[str] = ("",)):
+    def __init__(self, say: Callable[[str], None] = print):
         self.say = say
         self._spent = 0.0
-        self._line_seconds = LINE_SECONDS * len(names)
-        self._records: dict[str, metrics.Record] = {name: {} for name in names}
-        self._usual_losses: dict[str, float] = {}
+        self._record: metrics.Record = {}
+        self._usual_losses: dict[Any, float] = {}
         self._live: Any = None
-        self._unshown: dict[str, None] = {}  # names, in the order of their records
+        self._is_unshown = False
         self._shown_at = -math.inf
 
     def __enter__(self) -> "ProgressDisplay":
@@ -45,62 +43,48 @@ class ProgressDisplay:
             self._live.start()
         return self
 
-    def update(self, record: Mapping[str, Any], name: str = "", spent: float = 0.0) -> None:
-        """Shows an agent's record, immediately if it has an evaluation; the table also shows values of earlier records.
+    def update(self, record: Mapping[str, Any], spent: float = 0.0) -> None:
+        """Shows a record, immediately if it has an evaluation; the table also shows values of earlier records.
 
         A line combines all records of its iteration. `spent` is the spent share of the budget, for the time left.
         """
-        before = self._records[name]
         self._spent = spent
-        is_kept = self._live or record.get("iteration") == before.get("iteration")
-        self._records[name] = {**(before if is_kept else {}), **record, **self._jump(record, name)}
-        self._unshown[name] = None
-        seconds = TABLE_SECONDS if self._live else self._line_seconds
-        if metrics.scores(record) or (
-            time.monotonic() - self._shown_at >= seconds and len(self._unshown) == len(self._records)
-        ):
+        is_kept = self._live or record.get("iteration") == self._record.get("iteration")
+        self._record = {**(self._record if is_kept else {}), **record, **self._jump(record)}
+        self._is_unshown = True
+        seconds = TABLE_SECONDS if self._live else LINE_SECONDS
+        if metrics.scores(record) or time.monotonic() - self._shown_at >= seconds:
             self._show()
 
-    def drop(self, name: str, why: str) -> None:
-        """Stops showing one of several agents, and says why."""
-        if len(self._records) > 1:
-            del self._records[name]
-            self._unshown.pop(name, None)
-            self.say(f"{name}: {why}")
-
-    def _jump(self, record: Mapping[str, Any], name: str) -> metrics.Record:
+    def _jump(self, record: Mapping[str, Any]) -> metrics.Record:
         """By how much the loss exceeds its running mean, if it has jumped."""
         loss = record.get("train/loss")
         if loss is None:
             return {}
-        name = f"{name} {record.get('train/board_size')}"  # each board size has its own usual loss
-        usual = self._usual_losses.get(name, loss)
-        self._usual_losses[name] = usual + (loss - usual) / AVERAGED_RECORDS
+        board_size = record.get("train/board_size")  # each has its own usual loss
+        usual = self._usual_losses.get(board_size, loss)
+        self._usual_losses[board_size] = usual + (loss - usual) / AVERAGED_RECORDS
         return {_JUMP: loss / usual - 1 if usual and loss > JUMP * usual else None}
 
     def __exit__(self, *exception: object) -> None:
-        if self._unshown:
+        if self._is_unshown:
             self._show()
         if self._live:
             self._live.stop()
 
     def _show(self) -> None:
-        shown = {name: self._fields(self._records[name]) for name in (self._records if self._live else self._unshown)}
+        fields = self._fields(self._record)
         if self._live:
             from rich.table import Table
 
             grid = Table.grid(padding=(0, 2))
-            if len(shown) > 1:
-                grid.add_row("", *(f"[bold]{name}[/bold]" for name in shown))
-            for label in dict.fromkeys(label for fields in shown.values() for label in fields):
-                grid.add_row(f"[dim]{label}[/dim]", *(fields.get(label, "") for fields in shown.values()))
+            for label, text in fields.items():
+                grid.add_row(f"[dim]{label}[/dim]", text)
             self._live.update(grid, refresh=True)
         else:
-            for name, fields in shown.items():
-                line = " | ".join(" ".join(field) for field in fields.items())
-                self.say(f"{name}: {line}" if name else line)
+            self.say(" | ".join(" ".join(field) for field in fields.items()))
             sys.stdout.flush()  # so that a log file has the line at once
-        self._unshown = {}
+        self._is_unshown = False
         self._shown_at = time.monotonic()
 
     def _fields(self, record: Mapping[str, Any]) -> dict[str, str]:

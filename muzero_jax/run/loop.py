@@ -5,13 +5,17 @@ before each chunk. The compiled program gets one of them: the spent share of the
 """
 
 import math
-from collections.abc import Callable
-from concurrent.futures import Future
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 
 import numpy as np
 
 from muzero_jax.run import budget, metrics, processes
-from muzero_jax.run.run import Run
+from muzero_jax.run.interrupt import Interrupt
+from muzero_jax.run.metrics import Callbacks
+from muzero_jax.run.run import Result, Run
 
 
 class Timer:
@@ -36,8 +40,7 @@ class Evaluations:
         wanted = run.config.evaluation
         self._parts = wanted.parts
         # Of a resumed run, up to its last evaluation: a kill may have cut off the one after its newest checkpoint.
-        records = [metrics.last_evaluation(member.folder) for member in run.members] if run.iteration else [{}]
-        measured = max(records, key=lambda record: record.get("iteration", 0))
+        measured = metrics.last_evaluation(run.folder) if run.iteration else {}
         self._passed = self._parts_passed(run, measured.get("iteration", 0), measured.get(metrics.MINUTES, 0.0))
         # The first evaluation of a new run is due as soon as the matches are compiled.
         last = run.clock.minutes if run.iteration else -math.inf
@@ -53,8 +56,7 @@ class Evaluations:
 
     def is_behind(self, run: Run) -> bool:
         """Whether a part has passed without its evaluation, in a game that has evaluations."""
-        has_matches = any(member.evaluator.has_matches for member in run.members)
-        return has_matches and self._parts_passed(run, run.iteration, run.clock.minutes) > self._passed
+        return run.evaluator.has_matches and self._parts_passed(run, run.iteration, run.clock.minutes) > self._passed
 
     def _parts_passed(self, run: Run, iteration: int, minutes: float) -> int:
         share = float(budget.progress(run.config, iteration, minutes)[0])
@@ -62,7 +64,7 @@ class Evaluations:
 
 
 def loop(run: Run, *, matches: Future, stop_requested: Callable[[], bool], save_minutes: float) -> None:
-    """Trains until the budget is spent, a stop is requested, or no agent is left, and saves the state.
+    """Trains until the budget is spent or a stop is requested, and saves the state; raises `Diverged`.
 
     Args:
       matches: the background task that compiles the matches of evaluations.
@@ -70,7 +72,7 @@ def loop(run: Run, *, matches: Future, stop_requested: Callable[[], bool], save_
     # Several processes play no matches before the end, because all others would wait for process 0.
     evaluates = run.config.evaluation.while_training and processes.count() == 1
     if run.iteration == 0 and evaluates:
-        run.begin()
+        run.keep_untrained()
     evaluations = Evaluations(run)
     saves = Timer(save_minutes, run.clock.minutes)
     start = -1 if evaluations.is_behind(run) else run.iteration
@@ -99,10 +101,57 @@ def loop(run: Run, *, matches: Future, stop_requested: Callable[[], bool], save_
         if stop:
             return
         if evaluate:
-            if not is_over:  # at its end, the runner writes the summary
+            if not is_over:  # at its end, `train_to_end` writes the summary
                 run.checkpoints.wait()  # a summary says that there is a checkpoint
-                for member in run.members:
-                    run.summarise(member)
+                run.summarise()
             start = run.iteration  # and read the clock again, because an evaluation takes time
             continue
         run.chunk(np.array(progress, np.float32), is_typical=matches.done())
+
+
+def train_to_end(run: Run, interrupt: Interrupt, callbacks: Callbacks) -> Result:
+    """Loops until the run or the session is over, and plays the final matches if the run is."""
+    tasks = run.evaluator.compilations() if processes.is_first() else []
+    with in_background(tasks) as matches:
+        with interrupt.by_ctrl_c(), run.display, run.profiler:
+            loop(
+                run,
+                matches=matches,
+                stop_requested=lambda: interrupt.requested or callbacks.error is not None,
+                save_minutes=run.session.checkpoint_minutes,
+            )
+        run.checkpoints.wait()  # before the summary, which says that there is a checkpoint
+        processes.part()
+        if not processes.is_first():
+            return Result({}, interrupted=False)
+        if run.session.profile:
+            run.say(run.profiler.report(run.program.text()))
+        summary = run.summarise()
+        callbacks.raise_error(run.folder)
+        if interrupt.requested:
+            return Result(summary, interrupted=True, by_system=interrupt.by_system)
+        interrupt.nothing_to_save()
+        budget.check_learned(run.config, run.spent())
+        run.say("training is over and saved" + ("; now the final matches" if run.evaluator.has_matches else ""))
+        with run.clock.measure("compile"):
+            matches.result()
+        summary = run.conclude()
+        callbacks.raise_error(run.folder)
+        return Result(summary, interrupted=False)
+
+
+@contextmanager
+def in_background(tasks: Sequence[Callable[[], None]]) -> Iterator[Future]:
+    """Calls tasks one after another in a thread; on leaving, waits for the current task and skips the others."""
+    leaving = threading.Event()
+
+    def call_all() -> None:
+        for task in tasks:
+            if not leaving.is_set():
+                task()
+
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="background") as thread:
+        try:
+            yield thread.submit(call_all)
+        finally:
+            leaving.set()

@@ -9,6 +9,7 @@ import os
 import platform
 import sys
 import textwrap
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -28,24 +29,28 @@ def configure_devices(device_count: int | None = None, kind: str = "auto") -> in
     """Configures the devices of this process and returns how many the run has; call it before anything else uses JAX.
 
     Without accelerators the CPU becomes `device_count` devices (default: one per usable core); with them,
-    `device_count` of them are used (default: all). Raises `ValueError` if there are fewer than `device_count`.
+    `device_count` of them are used (default: all). Raises ValueError as `count_devices` does.
 
     Args:
       kind: "auto" (the best that JAX finds), "cpu", "gpu" or "tpu". If there is none, or if it does not start, a line
         on stderr says what is used instead.
     """
-    already_started = False
-    try:
+    with suppress(RuntimeError):  # JAX has started already
         jax.config.update("jax_num_cpu_devices", device_count or usable_cores())
         if kind == "cpu":
             jax.config.update("jax_platforms", "cpu")
-    except RuntimeError:
-        already_started = True
     _start_backend(kind)
+    return count_devices(device_count)
+
+
+def count_devices(device_count: int | None = None) -> int:
+    """How many devices the run has, of those that JAX has started with: `device_count`, by default all.
+
+    Raises ValueError if there are fewer, or if one of several processes would leave some of its own unused.
+    """
     available = len(jax.local_devices())
     if device_count is not None and device_count > available:
-        reason = "JAX was already in use with" if already_started else "this machine has"
-        raise ValueError(f"--devices {device_count} is too many: {reason} {available}; ask for at most {available}")
+        raise ValueError(f"--devices {device_count} is too many: there are {available}; ask for at most {available}")
     if jax.process_count() == 1:
         return device_count or available
     if device_count is not None and device_count < available:

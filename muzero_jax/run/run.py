@@ -1,13 +1,15 @@
-"""A run in progress: its agents' state on the devices, the program that advances it, and the run's records.
+"""A run in progress: its state on the devices, the program that advances it, and its records.
 
-Usually there is one agent. Several that are trained as one program (`apps.study.together`) share the state, the clock
-and the checkpoints; each has its own metrics, evaluations and summary.
+`apps.start` makes it step by step, and `loop` drives it. Unless the budget is in minutes, weights do not depend on the
+clock, so a resumed run is the same, bit for bit.
 """
 
 import json
 import math
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -16,23 +18,29 @@ import numpy as np
 from jax.sharding import Mesh
 
 from muzero_jax.algorithm import Algorithm
-from muzero_jax.config.config import Config
+from muzero_jax.config import config_file
+from muzero_jax.config.config import IN_PYTHON, Config
+from muzero_jax.config.session import Session
 from muzero_jax.games import random_play
 from muzero_jax.ops import precision
+from muzero_jax.own import python_file, trust
 from muzero_jax.own.files import write_whole
 from muzero_jax.run import budget, charts, memory, processes
 from muzero_jax.run.accounting import Clock, Totals, split_time
-from muzero_jax.run.compiled import Program
+from muzero_jax.run.compiled import Program, compile_agent
 from muzero_jax.run.display import ProgressDisplay
 from muzero_jax.run.machine import describe_device
-from muzero_jax.run.metrics import RANDOM_RETURN, Record, read_records
+from muzero_jax.run.metrics import RANDOM_RETURN, Callbacks, Record, last_record, open_metrics, read_records
 from muzero_jax.run.profiling import ChunkProfiler
+from muzero_jax.run.sizes import compile_sizes
 from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import Checkpointer, checkpoint_steps
-from muzero_jax.types import Environment, Params, TrainState
+from muzero_jax.types import Params, TrainState
 
 RANDOM_GAMES, MOST_MOVES = 64, 3000
 """Random games whose mean return is compared with self-play's (256 of Blinky took 4 minutes), and their most moves."""
+
+Say = Callable[[str], None]
 
 
 class Diverged(ValueError):
@@ -74,145 +82,193 @@ class Evaluator(Protocol):
         ...
 
 
-MakeEvaluator = Callable[[Config, Algorithm, Mesh, Path, Params, int], Evaluator]
-"""(config, algorithm, mesh, run's folder, shapes of the weights, iteration where the run continues) -> its evaluator"""
-
-
-@dataclass
-class Member:
-    """One agent in training: its work so far, and where records of it go."""
-
-    config: Config
-    folder: Path
-    totals: Totals
-    evaluator: Evaluator
-    write: Callable[[Record], None]  # gives a record to the disk and to a user's functions
-    name: str = ""  # if there are several
-    failure: Diverged | None = None
-
-
 @dataclass
 class Run:
-    """Everything that the loop needs between two chunks."""
+    """Everything that the loop needs between two chunks; the later fields follow once it is compiled (`begin`)."""
 
-    members: Sequence[Member]
-    program: Program
-    state: TrainState
-    iteration: int
-    clock: Clock
-    checkpoints: Checkpointer
-    display: ProgressDisplay
-    profiler: ChunkProfiler
+    config: Config
+    folder: Path  # which this process has locked, if it is the first
+    algorithm: Algorithm
     mesh: Mesh
-    planned: int  # bytes per device
+    session: Session
+    say: Say  # called with each line for the user; if it is `print`, a terminal shows a live table
+    program: Program = field(init=False)
+    state: TrainState = field(init=False)
+    iteration: int = field(init=False)
+    clock: Clock = field(init=False)
+    totals: Totals = field(init=False)
+    checkpoints: Checkpointer = field(init=False)
+    evaluator: Evaluator = field(init=False)
+    write: Callable[[Record], None] = field(init=False)  # gives a record to the disk and to a user's functions
+    display: ProgressDisplay = field(init=False)
+    profiler: ChunkProfiler = field(init=False)
     saved: bool = field(init=False)
-
-    def __post_init__(self):
-        self.saved = self.iteration in checkpoint_steps(self.checkpoints.directory)
+    failure: Diverged | None = None
 
     @property
-    def config(self) -> Config:
-        """The config, of the first agent if there are several."""
-        return self.members[0].config
+    def params(self) -> Params:
+        """The present weights."""
+        return self.state.learner.params
 
-    @property
-    def failure(self) -> Diverged | None:
-        """Why no agent is left to train; None if there is one."""
-        return self.members[0].failure if all(member.failure for member in self.members) else None
+    def newest_checkpoint(self) -> int | None:
+        """The iteration from which the session continues; None: from the beginning, also if no save was reached.
+
+        Raises ValueError for a finished run whose checkpoint is gone.
+        """
+        folder = self.folder / run_directory.CHECKPOINTS
+        steps = checkpoint_steps(folder) if self.session.resume else []
+        (newest,) = processes.from_first(np.array([steps[-1] if steps else -1])).tolist()
+        if newest >= 0:
+            return newest
+        if self.session.resume and run_directory.read_summary(self.folder):
+            raise ValueError(
+                f"{self.folder} has a summary but no checkpoint to continue from; --overwrite starts it again"
+            )
+        return None
+
+    def compile(self) -> Any:
+        """Compiles the program, and returns `program.make_init` of the first state.
+
+        Raises ValueError, which names the flags to lower, if the run does not fit in memory.
+        """
+        compile_any = compile_sizes if self.config.board_sizes else compile_agent
+        self.program, init = compile_any(self.config, self.algorithm, self.mesh, self.session, self.say)
+        return init
+
+    def write_files(self) -> None:
+        """Writes the files that make the folder a run's, and records its Python files as trusted (`own.trust`)."""
+        config_file.save(self.config, self.folder)
+        run_directory.reopen(self.folder)
+        file = self.config.algorithm.file
+        if file and file != IN_PYTHON:  # a copy to read and to tell runs apart, which never runs
+            write_whole(self.folder / run_directory.ALGORITHM, python_file.source_that_ran(file))
+        if problem := trust.note(self.config.own_files.values()):
+            self.say(problem)
+
+    def begin(self, state: TrainState, iteration: int, checkpoints: Checkpointer, *, started: float) -> None:
+        """Makes the run ready for its first chunk, except for its `evaluator` and `write`.
+
+        Args:
+          state: of `iteration`. started: when the preparation began, by `time.perf_counter`.
+        """
+        record = last_record(self.folder, up_to_iteration=iteration)
+        self.state = state
+        self.iteration = iteration
+        self.checkpoints = checkpoints
+        self.saved = iteration in checkpoint_steps(checkpoints.directory)
+        self.totals = Totals(self.config, record, self.program.flops)
+        self.clock = Clock(record)
+        self.clock.seconds["compile"] += time.perf_counter() - started
+        self.display = ProgressDisplay(self.say)
+        self.profiler = ChunkProfiler(self.folder / run_directory.PROFILE if self.session.profile else None)
+        self.measure_random_return()
+
+    def open_records(self, callbacks: Callbacks) -> AbstractContextManager[Callable[[Record], None]]:
+        """A function that gives a record to the disk and to a user's functions; in process 0 only."""
+        if not processes.is_first():
+            return nullcontext(lambda record: None)
+        return open_metrics(
+            self.folder,
+            resume_from=self.iteration,
+            tensorboard=self.session.tensorboard,
+            wandb_config=asdict(self.config) if self.session.wandb else None,
+            callbacks=callbacks,
+        )
 
     def chunk(self, progress: np.ndarray, *, is_typical: bool) -> None:
-        """Runs the program once, and records each agent's metrics.
+        """Runs the program once, and records its metrics.
 
         `is_typical` says that nothing is being compiled at the same time, so that a profile may begin.
         """
         with self.profiler.chunk(), self.clock.measure("train"):
             self.state, metrics = self.program.advance(self.state, progress)
-            agents = self.program.agents(jax.device_get(metrics))
-        self.iteration = self.iteration + len(progress)
+            found = jax.device_get(metrics)
+        self.iteration += len(progress)
         self.saved = False
-        for member, found in zip(self.members, agents, strict=True):
-            if member.failure:
-                continue
-            record = member.totals.add(found, self.clock.last["train"])
-            if name := not_finite(record):
-                member.failure = Diverged(
-                    f"{name} is not finite at iteration {self.iteration}: training has diverged; lower "
-                    "--optimiser.learning-rate, and continue from the last checkpoint with --resume"
-                )
-                self.display.drop(member.name, str(member.failure))
-                continue
-            if "train/loss" in record and is_typical:
-                self.profiler.warmed_up()
-            self._report(member, record)
+        record = self.totals.add(found, self.clock.last["train"])
+        if name := not_finite(record):
+            self.failure = Diverged(
+                f"{name} is not finite at iteration {self.iteration}: training has diverged; lower "
+                "--optimiser.learning-rate, and continue from the last checkpoint with --resume"
+            )
+            return
+        if "train/loss" in record and is_typical:
+            self.profiler.warmed_up()
+        self._report(record)
 
     def is_over(self) -> bool:
-        """Whether a budget is spent; of several agents, the first to spend its own ends the run."""
-        return any(budget.spent(member.config, self.spent(member)) is not None for member in self.members)
+        """Whether a budget is spent."""
+        return budget.spent(self.config, self.spent()) is not None
 
-    def spent(self, member: Member) -> Record:
-        """The work and the time of an agent so far."""
-        return {"iteration": self.iteration} | member.totals.record | self.clock.record()
+    def spent(self) -> Record:
+        """The work and the time so far."""
+        return {"iteration": self.iteration} | self.totals.record | self.clock.record()
 
     def save(self) -> None:
         """Saves the state in the background, so that the next chunk need not wait."""
         self.checkpoints.save(self.iteration, self.state)
         self.saved = True
 
-    def begin(self) -> None:
-        """Keeps the untrained agents, whose Elo is 0."""
-        for index, member in enumerate(self.members):
-            if found := member.evaluator.begin(self.program.params(self.state, index)):
-                self._report(member, self.spent(member) | found)
+    def keep_untrained(self) -> None:
+        """Keeps the untrained agent, whose Elo is 0."""
+        if found := self.evaluator.begin(self.params):
+            self._report(self.spent() | found)
 
     def evaluate(self) -> None:
-        """Evaluates the agents during training."""
+        """Evaluates the agent during training."""
         self.profiler.stop()
-        for index, member in enumerate(self.members):
-            if member.failure:
-                continue
-            with self.clock.measure("evaluate"):
-                found = member.evaluator.measure(self.program.params(self.state, index), self.iteration)
-            if found:
-                self._report(member, self.spent(member) | found)
+        with self.clock.measure("evaluate"):
+            found = self.evaluator.measure(self.params, self.iteration)
+        if found:
+            self._report(self.spent() | found)
 
-    def conclude(self, index: int) -> dict[str, Any]:
-        """Plays an agent's final matches, if its game has any; returns its summary."""
-        member = self.members[index]
-        if member.failure:
-            return {}
-        with self.clock.measure("finish" if member.evaluator.has_matches else "evaluate"):
-            params = processes.local(self.program.params(self.state, index))
-            found, scores = member.evaluator.conclude(params, self.iteration)
-        member.write(self.spent(member) | scores)
-        return self.summarise(member, found)
+    def conclude(self) -> dict[str, Any]:
+        """Plays the final matches, if the game has any; returns the summary."""
+        with self.clock.measure("finish" if self.evaluator.has_matches else "evaluate"):
+            found, scores = self.evaluator.conclude(processes.local(self.params), self.iteration)
+        self.write(self.spent() | scores)
+        return self.summarise(found)
 
-    def summarise(self, member: Member, found: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Draws an agent's curves, and writes and returns its `summary.json`.
+    def summarise(self, found: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Draws the curves, and writes and returns `summary.json`.
 
         `found` are the entries of the final evaluation; None: the run is not finished.
         """
-        config = member.config
         seconds = self.clock.seconds["train"]
         summary = {"iteration": self.iteration, "finished": found is not None, "strength": {}} | (found or {})
         summary |= {
-            "elo": member.evaluator.ratings(),
-            "memory": {"planned": self.planned, "peak": memory.peak(self.mesh.local_devices)},  # bytes a device
+            "elo": self.evaluator.ratings(),
+            # bytes a device
+            "memory": {"planned": self.program.plan.total, "peak": memory.peak(self.mesh.local_devices)},
             "device": describe_device(self.mesh.size),
-            "precision": precision.resolve(config.network.compute_dtype).compute_dtype,
+            "precision": precision.resolve(self.config.network.compute_dtype).compute_dtype,
         }
-        summary |= member.totals.summary(seconds) | {"seconds": split_time(self.clock, member.totals)}
-        if read_records(member.folder):
-            charts.plot_curves(member.folder)
+        summary |= self.totals.summary(seconds) | {"seconds": split_time(self.clock, self.totals)}
+        if read_records(self.folder):
+            charts.plot_curves(self.folder)
         # Written last, because it says that the run has ended, and then nothing may be missing.
-        write_whole(member.folder / run_directory.SUMMARY, json.dumps(summary, indent=2))
+        write_whole(self.folder / run_directory.SUMMARY, json.dumps(summary, indent=2))
         return summary
 
-    def _report(self, member: Member, record: Record) -> None:
+    def _report(self, record: Record) -> None:
         """Writes and shows a record, with the clock added."""
         record = {"iteration": self.iteration} | record | self.clock.record()
-        member.write(record)
-        spent = budget.progress(member.config, self.iteration, self.clock.minutes)
-        self.display.update(record, member.name, float(spent[0]))
+        self.write(record)
+        spent = budget.progress(self.config, self.iteration, self.clock.minutes)
+        self.display.update(record, float(spent[0]))
+
+    def measure_random_return(self) -> None:
+        """Measures random play's mean return in a single-player game, once for a run with self-play.
+
+        There is none if random games do not end in time.
+        """
+        environment = self.algorithm.environment
+        if environment.num_players > 1 or not self.totals.plays or RANDOM_RETURN in self.totals.record:
+            return
+        self.say(f"measuring the return of random play in {RANDOM_GAMES} games")
+        found = random_play.play(environment, num_games=RANDOM_GAMES, max_moves=MOST_MOVES)
+        if (mean := random_play.mean_return(found)) is not None:
+            self.totals.record[RANDOM_RETURN] = mean
 
 
 def not_finite(record: Record) -> str | None:
@@ -220,17 +276,3 @@ def not_finite(record: Record) -> str | None:
     terms = [name for name in record if name.startswith("train/") and name.endswith("_loss")]
     names = (*terms, "train/loss", "train/gradient_norm", "train/parameter_norm")
     return next((name for name in names if not math.isfinite(record.get(name, 0.0))), None)
-
-
-def measure_random_return(environment: Environment, *runs: Totals, say: Callable[[str], None]) -> None:
-    """Measures random play's mean return in a single-player game, once for each run with self-play.
-
-    There is none if random games do not end in time.
-    """
-    lacking = [totals for totals in runs if totals.plays and RANDOM_RETURN not in totals.record]
-    if lacking and environment.num_players == 1:
-        say(f"measuring the return of random play in {RANDOM_GAMES} games")
-        found = random_play.play(environment, num_games=RANDOM_GAMES, max_moves=MOST_MOVES)
-        if (mean := random_play.mean_return(found)) is not None:
-            for totals in lacking:
-                totals.record[RANDOM_RETURN] = mean

@@ -18,7 +18,7 @@ from muzero_jax.algorithm import Algorithm, make_algorithm
 from muzero_jax.config.config import Config
 from muzero_jax.config.session import Session
 from muzero_jax.run import memory, program
-from muzero_jax.run.compiled import Compiled, Program, compile_planned, count
+from muzero_jax.run.compiled import Program, compile_planned, count
 from muzero_jax.run.flops import Flops
 from muzero_jax.run.machine import available_memory_bytes, format_bytes
 from muzero_jax.types import Metrics, TrainState
@@ -77,7 +77,7 @@ def make_init(own: dict[int, Algorithm], seed: int, mesh: Mesh) -> Any:
 
 def compile_sizes(
     config: Config, algorithm: Algorithm, mesh: Mesh, session: Session, say: Callable[[str], None]
-) -> Compiled:
+) -> tuple[Program, Any]:
     """`compiled.compile_agent` for a run of several boards; `algorithm` is that of the config's `board_size`."""
     others = {size: make_algorithm(of_board(config, size)) for size in config.boards if size != config.board_size}
     own = {size: others.get(size, algorithm) for size in config.boards}
@@ -103,9 +103,8 @@ def compile_sizes(
         return with_own(state, size, after), metrics | {"train/board_size": np.full(len(progress), size, np.float32)}
 
     largest = programs[max(programs)]
-    whole = Program(advance, largest.as_text, lambda found: [found], lambda state, _: state.learner.params)
     plan = memory.make_plan(abstract, largest, copied_by_saves=is_cpu)
     say(f"memory      {format_bytes(plan.total)} per device for all boards")
     plan.check(available_memory_bytes(len(mesh.local_devices)))
     mean = Flops(*np.mean([costs[size] for size in config.board_sizes], axis=0).tolist())
-    return Compiled(algorithm, init, abstract, abstract.learner.params, whole, plan, mean)
+    return Program(advance=advance, text=largest.as_text, plan=plan, flops=mean), init

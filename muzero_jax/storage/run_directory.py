@@ -29,8 +29,6 @@ VERSIONS = "versions"
 PROFILE = "profile"
 SUMMARY = "summary.json"
 LOCK = ".lock"
-SHARED = "together.json"
-TOGETHER = "together"
 ALGORITHM = "algorithm.py"
 """A copy of the user's own algorithm, which tells runs apart and never runs."""
 
@@ -137,27 +135,6 @@ def read_summary(run_dir: Path) -> dict[str, Any]:
     return read_json(file, dict[str, Any]) if file.exists() else {}
 
 
-class Shared(NamedTuple):
-    """Where the state of an agent is that was trained together with others: at an index of a leading axis of agents."""
-
-    folder: Path  # with the checkpoints
-    index: int
-    count: int  # of agents
-
-
-def share(run_dir: Path, shared: Shared) -> None:
-    """Writes to an agent's folder where its state is."""
-    write_whole(run_dir / SHARED, json.dumps([shared.folder.parent.name, shared.index, shared.count]))
-
-
-def shared(run_dir: Path) -> Shared | None:
-    """Where the state of a run's agent is, if it was trained together with others; else None."""
-    if not (run_dir / SHARED).exists():
-        return None
-    name, index, count = read_json(run_dir / SHARED, tuple[str, int, int], remedy="restore it from a copy")
-    return Shared(run_dir.parent / Path(name).name / TOGETHER, index, count)
-
-
 @contextmanager
 def opened(
     run_dir: Path, *, resume: bool = False, overwrite: bool = False, sources: Iterable[str] = ()
@@ -230,7 +207,7 @@ def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False, sourc
 
 def _link_in(run_dir: Path) -> Path | None:
     """A link among the files that training replaces, continues or deletes; None if there is none."""
-    kept = [run_dir / name for name in (CHECKPOINTS, VERSIONS, PROFILE, TOGETHER)]
+    kept = [run_dir / name for name in (CHECKPOINTS, VERSIONS, PROFILE)]
     inside = (path for folder in kept if not folder.is_symlink() for path in folder.rglob("*"))
     return next((path for path in (*run_dir.iterdir(), *inside) if path.is_symlink()), None)
 

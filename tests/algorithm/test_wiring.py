@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
+from unittest.mock import Mock
 
 import chex
 import jax
@@ -13,12 +14,11 @@ from jax.sharding import PartitionSpec
 from muzero_jax import training
 from muzero_jax.algorithm import make_algorithm, playing
 from muzero_jax.apps import start
-from muzero_jax.apps.start import Ready
 from muzero_jax.config.session import Session
 from muzero_jax.learning import targets
 from muzero_jax.ops.mesh import AXIS, make_mesh, shard_map
-from muzero_jax.run import program
-from muzero_jax.run.compiled import Compiled, Program
+from muzero_jax.run import program, run
+from muzero_jax.run.compiled import Program
 from muzero_jax.run.flops import Flops
 from muzero_jax.run.memory import Plan
 from muzero_jax.run.metrics import RANDOM_RETURN, RETURN, read_records
@@ -321,13 +321,14 @@ def test_the_ground_truth_model_samples_chance_again_in_each_simulation():
 def test_the_host_loop_trains_a_single_player_game_without_matches(tmp_path, monkeypatch, gambled):
     """`start.train` with the user's own parts. There is no opponent, so the summary has returns and no match."""
     state, metrics = gambled
-    algorithm, params = make_algorithm(CONFIG, gamble.GAMBLE), state.learner.params
-    chunk = Program(lambda state, progress: (state, metrics), str, lambda found: [found], lambda state, index: params)
-    compiled, given = Compiled(algorithm, lambda: state, state, params, chunk, Plan({}), Flops()), []
-    monkeypatch.setattr(start, "compile_agent", lambda config, *others: given.append(others[0]) or compiled)
+    algorithm, given = make_algorithm(CONFIG, gamble.GAMBLE), []
+    program = Program(lambda state, progress: (state, metrics), str, Plan({}), Flops())
+    init = Mock(return_value=state, eval_shape=lambda: state)
+    compiled = program, init
+    monkeypatch.setattr(run, "compile_agent", lambda config, *others: given.append(others[0]) or compiled)
     config = replace(changed("evaluation", interval_minutes=1.0), max_iterations=2)
     session = Session(tensorboard=False)
-    result = start.train(Ready(config, tmp_path, make_mesh(1), algorithm), session, lambda text: None)
+    result = start.train(run.Run(config, tmp_path, algorithm, make_mesh(1), session, lambda text: None))
     assert given == [algorithm]
     assert result.summary["strength"] == {} and (tmp_path / "summary.json").is_file()
     returns, games = metrics["selfplay/finished_returns"].sum(), metrics["selfplay/games"].sum()

@@ -1,5 +1,7 @@
 """`train.py` in the test's own process, with flags of a small run."""
 
+from collections import namedtuple
+
 from muzero_jax.apps.commands import parser, train
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.config.config import Config
@@ -19,6 +21,11 @@ def command(*arguments):
     return report_errors(train.main, [str(argument) for argument in arguments])
 
 
+Settled = namedtuple("Settled", "config session base")
+
+
 def settled(*arguments):
     """The run that the command would train: its config, its session, and what the flags overrode."""
-    return train.settle(parser.split([str(argument) for argument in arguments], Config, Session))
+    given = parser.split([str(argument) for argument in arguments], Config, Session)
+    config, session, base = train.settle(given, parser.convert(Session, given))
+    return Settled(config, session, base)

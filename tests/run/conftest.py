@@ -11,9 +11,9 @@ import pytest
 from muzero_jax.algorithm import make_algorithm
 from muzero_jax.apps import start
 from muzero_jax.apps.evaluation.arena import Arena
-from muzero_jax.apps.start import Ready
 from muzero_jax.run import compiled, program
 from muzero_jax.run.metrics import Callbacks
+from muzero_jax.run.run import Run
 from muzero_jax.storage import run_directory
 from tests.reference import tiny_run
 from tests.reference.programs import compiled_before
@@ -91,8 +91,8 @@ def session(monkeypatch, tmp_path):
         config, session = replace(CONFIG, **changes), replace(tiny_run.SESSION, **wanted)
         run_dir = tmp_path / "run"
         with run_directory.opened(run_dir, **wanted, sources=config.sources):
-            ready = Ready(config, run_dir, tiny_run.mesh(), make_algorithm(config))
-            return start.train(ready, session, run.said.append, Callbacks(**callbacks))
+            begun = Run(config, run_dir, make_algorithm(config), tiny_run.mesh(), session, run.said.append)
+            return start.train(begun, Callbacks(**callbacks))
 
     run.directory, run.said = tmp_path / "run", []
     return run

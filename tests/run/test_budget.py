@@ -64,9 +64,9 @@ def test_train_takes_a_budget_and_refuses_what_the_command_refuses(monkeypatch, 
     handed = []
     monkeypatch.setattr(start, "train", lambda *arguments: handed.append(arguments) or Result({}, False))
     muzero_jax.train(CONFIG, tmp_path / "run", minutes=3.0)
-    ready, session, *_ = handed[0]
-    assert (ready.config.minutes, ready.config.max_iterations) == (3, None)
-    assert (session.overwrite, ready.run_dir.name, ready.mesh.size) == (False, "run", 2)
+    run, _ = handed[0]
+    assert (run.config.minutes, run.config.max_iterations) == (3, None)
+    assert (run.session.overwrite, run.folder.name, run.mesh.size) == (False, "run", 2)
     with pytest.raises(ValueError, match="--minutes is -1.0"):
         muzero_jax.train(CONFIG, tmp_path / "run", minutes=-1.0)
     with pytest.raises(ValueError, match="holds a run already"):

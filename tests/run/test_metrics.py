@@ -14,7 +14,7 @@ from muzero_jax.run.accounting import Totals
 from muzero_jax.run.charts import draw_progress, plot_curves
 from muzero_jax.run.flops import Flops
 from muzero_jax.run.metrics import RANDOM_RETURN, RETURN, last_record, open_metrics, read_records
-from muzero_jax.run.run import measure_random_return
+from muzero_jax.run.run import Run
 from muzero_jax.types import Step
 from tests.reference.probes import PROBES
 
@@ -50,7 +50,8 @@ def test_random_play_that_does_not_end_in_time_has_no_return(ends, found, monkey
     monkeypatch.setattr("muzero_jax.run.run.MOST_MOVES", 2)
     step = Step(PROBES.init(jax.random.key(0)), jnp.float32(1), jnp.float32(not ends), jnp.bool_(ends))
     totals, said = Totals(Config(), {}, Flops(0.0, 0.0)), []
-    measure_random_return(PROBES._replace(num_players=1, move=lambda state, action, key: step), totals, say=said.append)
+    alone = PROBES._replace(num_players=1, move=lambda state, action, key: step)
+    Run.measure_random_return(Mock(algorithm=Mock(environment=alone), totals=totals, say=said.append))
     assert totals.record.get(RANDOM_RETURN, "none") == found and len(said) == 1
 
 

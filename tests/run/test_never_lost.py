@@ -16,7 +16,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from muzero_jax.apps import start
 from muzero_jax.apps.evaluation import progress
 from muzero_jax.apps.evaluation.arena import Arena
 from muzero_jax.run import run
@@ -55,14 +54,14 @@ def test_sigterm_and_sighup_save_the_run(signum, session, unbroken):
 
 
 def test_a_signal_while_the_program_compiles_is_not_lost(session, monkeypatch, unbroken):
-    compile_agent = start.compile_agent
+    compile_agent = run.compile_agent
 
     def asked_meanwhile(*arguments, **keywords):
         signal.raise_signal(signal.SIGTERM)
         return compile_agent(*arguments, **keywords)
 
     with monkeypatch.context() as early:
-        early.setattr(start, "compile_agent", asked_meanwhile)
+        early.setattr(run, "compile_agent", asked_meanwhile)
         assert session(max_iterations=8).by_system
         assert checkpoint_steps(session.directory / "checkpoints") == [0]
         with pytest.raises(Stopped):

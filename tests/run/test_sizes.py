@@ -8,6 +8,7 @@ import pytest
 from muzero_jax import presets
 from muzero_jax.apps.commands.train import main, settle
 from muzero_jax.apps.train import train
+from muzero_jax.config.session import Session
 from muzero_jax.run import metrics, sizes
 from muzero_jax.types import TrainState
 from tests.reference.tiny_run import assert_same, restore_latest
@@ -29,11 +30,11 @@ def test_a_size_that_is_named_twice_has_twice_as_many_turns():
 
 def test_evaluation_uses_the_largest_board_unless_a_flag_names_another():
     given = {"env": "hex", "board_sizes": ["9", "11", "9"], "minutes": "1"}
-    config = settle(given).config
+    config = settle(given, Session())[0]
     assert (config.board_size, config.board_sizes) == (11, (9, 11, 9))
-    small = settle(given | {"board_sizes": ["5", "7"]}).config
+    small = settle(given | {"board_sizes": ["5", "7"]}, Session())[0]
     assert (small.network.kind, small.network.width) == (config.network.kind, config.network.width)
-    assert settle(given | {"board_size": "9"}).config.board_size == 9
+    assert settle(given | {"board_size": "9"}, Session())[0].board_size == 9
 
 
 def test_a_turn_takes_and_changes_only_its_own_board():

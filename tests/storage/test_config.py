@@ -1,5 +1,6 @@
 """Configs are values: hashable, checked with errors that name the flag, and read back from JSON unchanged."""
 
+import copy
 import json
 import re
 import shlex
@@ -89,6 +90,17 @@ def test_an_invalid_config_file_is_refused_and_file_and_field_are_named(tmp_path
 # --- validation -------------------------------------------------------------------------------------------------------
 
 
+def unchecked(path, value):
+    """A config with a value that its type does not allow, which tests otherwise refuse."""
+    config = Config()
+    group, _, name = path.rpartition(".")
+    record = copy.copy(getattr(config, group)) if group else config
+    object.__setattr__(record, name, value)
+    if group:
+        object.__setattr__(config, group, record)
+    return config
+
+
 @pytest.mark.parametrize(
     "path, value",
     [
@@ -103,7 +115,7 @@ def test_an_invalid_config_file_is_refused_and_file_and_field_are_named(tmp_path
 )
 def test_a_field_out_of_range_is_refused_with_its_flag_and_its_value(path, value):
     with pytest.raises(ValueError, match=re.escape(f"{FIELDS[path].flag} is {value}, but must be ")):
-        validate(with_field(path, value))
+        validate(unchecked(path, value))
 
 
 def test_the_ends_of_an_interval_are_allowed():
@@ -157,8 +169,6 @@ def test_fields_that_do_not_go_together_are_refused_and_the_flag_is_named(wrong,
         ({"checkpoint_minutes": -1.0}, "--checkpoint-minutes is -1.0"),
         ({"distributed": True}, "--run-dir"),
         ({"distributed": True, "run_dir": "x", "profile": True}, "--profile"),
-        ({"together": True}, "--seeds"),
-        ({"together": True, "seeds": 2, "wandb": True}, "--wandb"),
         ({"config": "x.json", "resume": True}, "--config"),
         ({"resume": True, "overwrite": True}, "--overwrite"),
         ({"autotune": True, "resume": True}, "--autotune"),

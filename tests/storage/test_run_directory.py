@@ -111,7 +111,6 @@ def test_a_folder_that_holds_a_run_is_refused_without_resume_or_overwrite(tmp_pa
         "config.json",
         "summary.json",
         "elo.json",
-        "together.json",
         "metrics.jsonl",
         "curves.png",
         "algorithm.py",
@@ -124,7 +123,6 @@ def test_a_folder_that_holds_a_run_is_refused_without_resume_or_overwrite(tmp_pa
         "versions",
         "versions/7.saving",
         "profile/scopes.md",
-        "together/checkpoints",
     ],
 )
 def test_a_run_with_a_link_in_it_is_neither_resumed_nor_overwritten(tmp_path, name):
@@ -160,7 +158,6 @@ def test_a_damaged_file_of_a_run_is_named(tmp_path):
     for name, text, read in (
         ("summary.json", "", run_directory.read_summary),
         ("summary.json", "[]", run_directory.read_summary),
-        ("together.json", '{"a": 1}', run_directory.shared),
         ("elo.json", '{"iterations": 3}', lambda run_dir: Ladder(run_dir / "elo.json").load(1)),
     ):
         (run_dir / name).write_text(text)

@@ -4,13 +4,11 @@ import os
 import subprocess
 import sys
 
-from muzero_jax.apps.commands.entry import ROOT
+from muzero_jax.apps.commands.constants import PREALLOCATE, ROOT
 from muzero_jax.run.interrupt import Stopped, answered
 
 COMMAND = ["-P", "-m", "muzero_jax", "train"]
 """Arguments of Python that train one run; -P keeps it from importing modules of the current folder."""
-PREALLOCATE = "XLA_PYTHON_CLIENT_PREALLOCATE"
-"""Set to false in a process that only starts others, so that it leaves them the accelerator's memory."""
 
 
 def wait(arguments: list[str]) -> int:

@@ -5,12 +5,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from muzero_jax.apps.commands.entry import EXIT_ERROR, EXIT_INTERRUPTED, ROOT
+from muzero_jax.apps.commands.constants import EXIT_ERROR, EXIT_INTERRUPTED, EXIT_UNFINISHED, ROOT
 from muzero_jax.run import processes
 from muzero_jax.run.machine import is_out_of_memory
 
-EXIT_UNFINISHED = 75
-"""A run of several processes is saved but not finished, so a scheduler should start it again."""
 LOWER_SIZES = "lower --self-play.num-envs, --optimiser.batch-size or --optimiser.micro-batch-size"
 LOWER_SEARCH = "lower --num-simulations, or use --device cpu"
 REMEDIES = {"train": LOWER_SIZES, "tune": LOWER_SIZES, "evaluate": LOWER_SEARCH, "play": LOWER_SEARCH}

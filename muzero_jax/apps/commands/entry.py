@@ -9,8 +9,9 @@ import sys
 import traceback
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 from typing import Any, NoReturn
+
+from muzero_jax.apps.commands.constants import EXIT_ERROR, EXIT_INTERRUPTED, ROOT
 
 COMMANDS = {
     "train": "trains an agent",
@@ -18,10 +19,6 @@ COMMANDS = {
     "evaluate": "measures trained agents",
     "play": "plays against one, or serves it to other programs",
 }
-ROOT = Path(__file__).resolve().parents[3]
-"""The repository; for an installed package, the folder that holds it."""
-EXIT_ERROR = 2
-EXIT_INTERRUPTED = 130
 EXTRAS = {"optuna": "tune"}
 """Optional packages, and the extra that installs each."""
 
@@ -32,9 +29,9 @@ def start(name: str, arguments: list[str], build: Callable[..., Any] | None = No
     `build(config)` makes an `Algorithm` with your own game, network or algorithm, instead of the config's.
     """
     try:
-        command_line = import_module("muzero_jax.apps.commands.command_line")
-        remedy = command_line.REMEDIES[name]
-        status = command_line.report_errors(lambda words: _run(name, words, build), arguments, remedy)
+        from muzero_jax.apps.commands.command_line import REMEDIES, report_errors
+
+        status = report_errors(lambda words: _run(name, words, build), arguments, REMEDIES[name])
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("muzero_jax"):
             raise
@@ -51,10 +48,13 @@ def start(name: str, arguments: list[str], build: Callable[..., Any] | None = No
 
 
 def _run(name: str, arguments: list[str], build: Callable[..., Any] | None) -> int:
+    from muzero_jax.apps.commands import machine, parser
+
     try:
-        import_module("muzero_jax.apps.commands.machine").choose(name, arguments)
+        words = parser.read_words(arguments)
+        machine.choose(name, words)
         command = import_module(f"muzero_jax.apps.commands.{name}")
-        return command.main(arguments, *([build] if build else []))
+        return command.main(words, *([build] if build else []))
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         _leave(EXIT_INTERRUPTED)  # Python's normal exit may crash while XLA's threads still compile

@@ -49,7 +49,7 @@ from muzero_jax.ops.mesh import make_mesh
 from muzero_jax.own.files import make_new_folder
 from muzero_jax.own.trust import Trust
 from muzero_jax.run import charts, compilation_cache
-from muzero_jax.run.machine import configure_devices
+from muzero_jax.run.machine import count_devices
 
 COMPARED_POSITIONS = 200
 """Positions on which `compare` judges runs; in tic-tac-toe it takes all."""
@@ -75,7 +75,7 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
       build: makes your own game, network or algorithm, as `algorithm.make` makes the configured one.
     """
     command, answer = parse(arguments)
-    num_devices = configure_devices(command.devices)
+    num_devices = count_devices(command.devices)
     if plot := getattr(command, "plot", None):
         charts.check_path(plot)
     if isinstance(command, GameFlags) and command.sgf is not None:
@@ -262,8 +262,8 @@ COMMANDS: dict[str, tuple[type[CommandFlags], Callable[..., Answer]]] = {
 
 def parse(arguments: Sequence[str]) -> tuple[CommandFlags, Callable[..., Answer]]:
     """The flags of a command line, and the function that answers it; ValueError for a mistake in it."""
-    command = parse_flags(arguments, {name: kind for name, (kind, _) in COMMANDS.items()}, __doc__ or "")
-    return command, COMMANDS[arguments[0]][1]
+    name, flags = parse_flags(arguments, {name: kind for name, (kind, _) in COMMANDS.items()}, __doc__ or "")
+    return flags, COMMANDS[name][1]
 
 
 def about(a: RunFlags, agent) -> dict[str, Any]:

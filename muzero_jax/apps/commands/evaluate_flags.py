@@ -167,8 +167,10 @@ class CompareFlags(CommandFlags):
     """draw the learning curves into this file (.png, .svg, .pdf)"""
 
 
-def parse_flags(arguments: Sequence[str], kinds: Mapping[str, type[CommandFlags]], description: str) -> CommandFlags:
-    """The flags of the command that the first word names, of the class in `kinds`; `--help` prints and exits.
+def parse_flags(
+    arguments: Sequence[str], kinds: Mapping[str, type[CommandFlags]], description: str
+) -> tuple[str, CommandFlags]:
+    """The command that the first word names, and its flags, of the class in `kinds`; `--help` prints and exits.
 
     Raises ValueError for an unknown command.
     """
@@ -179,4 +181,4 @@ def parse_flags(arguments: Sequence[str], kinds: Mapping[str, type[CommandFlags]
         raise SystemExit(0)
     if name not in kinds:
         raise ValueError(f"{name!r} is no command of evaluate.py; choose {', '.join(kinds)}")
-    return parser.read(kinds[name], others)
+    return name, parser.read(kinds[name], others)

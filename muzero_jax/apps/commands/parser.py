@@ -1,7 +1,8 @@
 """Reads all command lines; the flags are the fields of dataclasses.
 
-`split` collects the texts that were typed for each field, and `override` turns them into values of a dataclass. A flag
-is `--group.field VALUE` or `--group.field=VALUE`, with - or _ in it; a switch is turned off by `--group.no-field`.
+`read_words` takes a line apart, `split` collects the texts that were typed for each field, and `override` turns them
+into values of a dataclass. A flag is `--group.field VALUE` or `--group.field=VALUE`, with - or _ in it; a switch is
+turned off by `--group.no-field`.
 """
 
 import ast
@@ -35,17 +36,27 @@ class Flag(NamedTuple):
     field: Field
 
 
-def words(arguments: Sequence[str]) -> tuple[list[str], list[tuple[str, list[str]]]]:
-    """The words before the first flag; then each flag (spelled with -) with the words that follow it."""
-    first: list[str] = []
-    flags: list[tuple[str, list[str]]] = []
+class Words(list[str]):
+    """A command line that was taken apart already: the words before the first flag, and each flag with its words."""
+
+    first: list[str]
+    flags: list[tuple[str, list[str]]]  # spelled with -
+
+
+def read_words(arguments: Sequence[str]) -> Words:
+    """Takes a command line apart, once."""
+    if isinstance(arguments, Words):
+        return arguments
+    words = Words(arguments)
+    words.first = []
+    words.flags = []
     for word in arguments:
         if word == "-h" or word.startswith("--") and word != "--":
             name, equals, value = word.partition("=")
-            flags.append((HELP if word == "-h" else name.replace("_", "-"), [value] if equals else []))
+            words.flags.append((HELP if word == "-h" else name.replace("_", "-"), [value] if equals else []))
         else:
-            (flags[-1][1] if flags else first).append(word)
-    return first, flags
+            (words.flags[-1][1] if words.flags else words.first).append(word)
+    return words
 
 
 def split(arguments: Sequence[str], *records: type) -> FlagTexts:
@@ -56,9 +67,10 @@ def split(arguments: Sequence[str], *records: type) -> FlagTexts:
     fields = [field for record in records for field in fields_of(record)]
     on = {flag: field for field in fields for flag in (field.flag, field.fact.short) if flag}
     off = {typed(field.name, False)[0]: field for field in fields if field.kind is bool}
-    first, flags = words(arguments)
-    given = {}
-    for flag, values in flags:
+    words = read_words(arguments)
+    first = list(words.first)
+    given: FlagTexts = {}
+    for flag, values in words.flags:
         if flag in (HELP, HELP_ALL):
             given[flag] = True
         elif flag in off:

@@ -30,7 +30,6 @@ from muzero_jax.games.catalogue import make_notation
 from muzero_jax.own.files import check_writable, write_whole
 from muzero_jax.own.trust import Trust
 from muzero_jax.run import compilation_cache
-from muzero_jax.run.machine import configure_devices
 from muzero_jax.storage import agent_file
 
 
@@ -93,7 +92,6 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
     a = parser.read(PlayFlags, arguments, __doc__)
     check(a)
     out = protocol.claim_stdout() if a.engine else None
-    configure_devices(a.devices)
     if a.compilation_cache:
         compilation_cache.enable()
     position, thinker, moves = load(a, build)

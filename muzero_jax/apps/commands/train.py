@@ -7,16 +7,17 @@ overrides one field of these settings, and `--help` shows their values as defaul
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout, suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from muzero_jax import presets
 from muzero_jax.apps import start
 from muzero_jax.apps.commands import parser, variants
-from muzero_jax.apps.commands.command_line import EXIT_INTERRUPTED, EXIT_UNFINISHED, command
+from muzero_jax.apps.commands.command_line import command
+from muzero_jax.apps.commands.constants import EXIT_INTERRUPTED, EXIT_UNFINISHED
 from muzero_jax.apps.commands.parser import FlagTexts
 from muzero_jax.apps.evaluation import tables
 from muzero_jax.apps.sources import offline, warm_start
@@ -29,51 +30,61 @@ from muzero_jax.own import python_file, trust
 from muzero_jax.own.trust import Trust
 from muzero_jax.run import metrics, processes
 from muzero_jax.run.interrupt import Stopped
-from muzero_jax.run.machine import configure_devices, format_bytes
+from muzero_jax.run.machine import count_devices, format_bytes
 from muzero_jax.storage import run_directory
 
 
-class Settled(NamedTuple):
-    """What a command line asks for."""
+def settle(given: FlagTexts, session: Session) -> tuple[Config, Session, Config]:
+    """The run that the flags ask for: its config and session, and what the flags overrode (a preset, or another run's).
 
-    config: Config
-    session: Session
-    base: Config  # what the flags overrode: a preset, or the config of another run
-
-
-def settle(given: FlagTexts) -> Settled:
-    """The run that the flags ask for. Raises ValueError also for code that is not trusted (`own.trust`)."""
-    session = parser.convert(Session, given)
+    Raises ValueError also for code that is not trusted (`own.trust`).
+    """
     if "board_sizes" in given and "board_size" not in given:
         sizes = parser.convert(Config, {"board_sizes": given["board_sizes"]}).board_sizes
         given = given | {"board_size": str(max(sizes))}
-    basics = "env", "board_size", "seed", "init_from"
-    asked = parser.convert(Config, {name: given[name] for name in basics if name in given})
+    session = resumed(given, session)
+    base = base_of(given, session)
+    config = with_absolute_paths(overridden(base, given))
+    _check_code(config, session, given)
+    return config, session, base
+
+
+def resumed(given: FlagTexts, session: Session) -> Session:
+    """The session, with the folder of the run that it continues if it continues one."""
     if session.resume_if_any:
         if session.run_dir is None:
             raise ValueError("--resume-if-any needs the folder of the run; add --run-dir")
         session = replace(session, resume=run_directory.holds_run(Path(session.run_dir)))
+    if not session.resume or session.run_dir:
+        return session
+    asked = parser.convert(Config, {name: given[name] for name in ("env", "board_size", "seed") if name in given})
+    known = [getattr(asked, name) if name in given else None for name in ("env", "board_size", "seed")]
+    run_dir = str(run_directory.newest(known[0] and absolute_env(known[0]), *known[1:]))
+    print(f"continuing {run_dir}")
+    return replace(session, run_dir=run_dir)
+
+
+def base_of(given: FlagTexts, session: Session) -> Config:
+    """The settings that the flags override: those of the run that is continued, of a file, or of a preset."""
     if session.resume:
-        known = [getattr(asked, name) if name in given else None for name in ("env", "board_size", "seed")]
-        run_dir = session.run_dir or str(run_directory.newest(known[0] and absolute_env(known[0]), *known[1:]))
-        if not session.run_dir:
-            print(f"continuing {run_dir}")
-        base = config_file.inspect(Path(run_dir))  # `_check_code` follows
-        session = replace(session, run_dir=run_dir)
-    else:
-        base = choose_preset(given, session)
-        if asked.init_from and not session.config:
-            base = replace(base, network=warm_start.network_of(asked.init_from, base.network))
+        return config_file.inspect(Path(str(session.run_dir)))  # `_check_code` follows
+    base = choose_preset(given, session)
+    if session.config or "init_from" not in given:
+        return base
+    source = parser.convert(Config, {"init_from": given["init_from"]}).init_from
+    return replace(base, network=warm_start.network_of(source, base.network)) if source else base
+
+
+def overridden(base: Config, given: FlagTexts) -> Config:
+    """The settings with the typed values; a budget on the command line replaces all of the preset's."""
     budgets = names(Config, "budget")
-    if not given.keys().isdisjoint(budgets):  # a budget on the command line replaces all of the preset's
+    if not given.keys().isdisjoint(budgets):
         base = replace(base, **{name: None for name in budgets if name not in given})
     config = parser.override(base, given)
     if config.network.file and (unheard := [name for name in names(Config, "built_in") if name in given]):
         option = f"--network.options {unheard[0].partition('.')[2]}=..."
         raise ValueError(f"{flag_of(unheard[0])} has no effect on a network of your own; write {option}")
-    config = with_absolute_paths(config)
-    _check_code(config, session, given)
-    return Settled(config, session, base)
+    return config
 
 
 def choose_preset(given: FlagTexts, session: Session) -> Config:
@@ -110,16 +121,17 @@ def _check_code(config: Config, session: Session, given: FlagTexts) -> None:
         trust.check(config.own_files.values(), where, Trust(session.trust_code, named))
 
 
-def main(arguments: list[str], build: Callable[[Config], Any] | None = None) -> int:
+def main(arguments: Sequence[str], build: Callable[[Config], Any] | None = None) -> int:
     """Runs the command; returns its exit status: 0 if the run has ended, or was saved after SIGTERM or SIGHUP.
 
-    `build` makes your own game, network or algorithm, as `algorithm.make` makes the configured one.
+    `build` makes your own game, network or algorithm, as `make_algorithm` makes the configured one.
     """
     given = parser.split(arguments, Config, Session)
     session = parser.convert(Session, given)
-    num_devices = configure_devices(session.devices)
+    num_devices = count_devices(session.devices)
     if parser.HELP in given or parser.HELP_ALL in given:
-        flags = [*parser.flags_of(settle(given).base), *parser.flags_of(session)]
+        _, _, base = settle(given, session)
+        flags = [*parser.flags_of(base), *parser.flags_of(session)]
         title = (__doc__ or "").splitlines()[0]
         print(f"{title}\n\n{parser.help_text(flags, everything=parser.HELP_ALL in given)}")
         return 0
@@ -127,23 +139,23 @@ def main(arguments: list[str], build: Callable[[Config], Any] | None = None) -> 
         if session.distributed:
             raise ValueError("--seeds and --vary train several runs; with --distributed train one")
         with suppress(Stopped):  # the run in progress is saved
-            return variants.train(given, settle, num_devices, is_given=build is not None)
+            return variants.train(given, session, settle, num_devices, is_given=build is not None)
         return 0
     if processes.is_first():
-        return train(settle(given), num_devices, build)
+        return train(*settle(given, session), num_devices, build)
     with open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
-        return train(settle(given), num_devices, build)
+        return train(*settle(given, session), num_devices, build)
 
 
-def train(settled: Settled, num_devices: int, build: Callable[[Config], Any] | None) -> int:
-    """Trains one run; returns the exit status of `main`."""
-    config, session, base = settled
-    with start.prepare(config, session, num_devices, print, made_with=base, build=build) as ready:
-        run_dir = ready.run_dir
-        before = None if session.resume else run_directory.begun(run_dir)  # what --overwrite would delete
+def train(
+    config: Config, session: Session, base: Config, num_devices: int, build: Callable[[Config], Any] | None
+) -> int:
+    """Trains one run; returns the exit status of `main`. `base` is what the flags overrode."""
+    with start.prepare(config, session, num_devices, print, made_with=base, build=build) as run:
+        before = None if session.resume else run_directory.begun(run.folder)  # what --overwrite would delete
         by_system = EXIT_UNFINISHED if session.distributed else 0  # so that a scheduler starts it again
         try:
-            result = start.train(ready, session, print)
+            result = start.train(run)
             status = (by_system if result.by_system else EXIT_INTERRUPTED) if result.interrupted else 0
         except KeyboardInterrupt as error:  # before the first chunk, or by a second Ctrl-C; earlier saves are intact
             result = None
@@ -154,13 +166,13 @@ def train(settled: Settled, num_devices: int, build: Callable[[Config], Any] | N
         show(result.summary)
     elif session.distributed and result is not None:
         print("stopped and saved; to continue, run the same commands with --resume-if-any")
-    elif result is not None or run_directory.begun(run_dir) not in (None, before):
-        flags = f"--run-dir {shlex.quote(str(run_dir))} {flags_to_resume(session)}"
+    elif result is not None or run_directory.begun(run.folder) not in (None, before):
+        flags = f"--run-dir {shlex.quote(str(run.folder))} {flags_to_resume(session)}"
         print(f"stopped and saved; continue with: {command('train')} {flags}")
     else:
         print("interrupted before there was anything to save; run the same command again", file=sys.stderr)
         return status
-    print_what_next(run_dir, ready.algorithm.environment.num_players)
+    print_what_next(run.folder, run.algorithm.environment.num_players)
     return status
 
 

@@ -25,7 +25,7 @@ from muzero_jax.games.catalogue import game_of
 from muzero_jax.own.files import write_whole
 from muzero_jax.run import metrics
 from muzero_jax.run.interrupt import Stopped
-from muzero_jax.run.machine import configure_devices
+from muzero_jax.run.machine import count_devices
 from muzero_jax.storage import run_directory
 from muzero_jax.types import Environment
 
@@ -56,8 +56,9 @@ def main(arguments: list[str]) -> int:
         print(f"{(__doc__ or '').strip()}\n\n{parser.help_text(parser.flags_of(TuneFlags))}")
         return 0
     own = parser.convert(TuneFlags, {f.name: given.pop(f.name) for f in fields_of(TuneFlags) if f.name in given})
-    config, session, _ = train.settle(given)
-    num_devices = configure_devices(session.devices)
+    session = parser.convert(Session, given)
+    config, session, _ = train.settle(given, session)
+    num_devices = count_devices(session.devices)
     check(config, session, has_budget=not given.keys().isdisjoint(("minutes", "frames")))
     metric = metric_of(own.metric, playing.build_environment(config))
     base = for_trials(config, metric)

@@ -1,26 +1,20 @@
 """`train.py --seeds N --vary FIELD VALUE ...` trains runs that differ in seed or settings, and compares their scores.
 
 Each run is trained in its own process, one after another, so that memory is freed and every run prints and saves the
-usual things. With `--together`, runs that differ only in the seed and in numbers that the program takes as inputs are
-trained as one program (`apps.study.together`).
+usual things.
 """
 
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
-
 from muzero_jax.algorithm import playing
-from muzero_jax.apps import start
 from muzero_jax.apps.commands import child, parser
-from muzero_jax.apps.commands.command_line import EXIT_ERROR, EXIT_INTERRUPTED
 from muzero_jax.apps.commands.parser import FlagTexts
 from muzero_jax.apps.sources import offline, warm_start
-from muzero_jax.apps.study import comparison, learning_curves, together
+from muzero_jax.apps.study import comparison, learning_curves
 from muzero_jax.config import config_file
 from muzero_jax.config.config import Config
 from muzero_jax.config.fields import differing, names
@@ -28,10 +22,9 @@ from muzero_jax.config.session import Session, validate_session
 from muzero_jax.config.validation import validate
 from muzero_jax.own import python_file
 from muzero_jax.run.interrupt import Stopped
-from muzero_jax.run.runner import Planned
 from muzero_jax.storage import run_directory
 
-Settle = Callable[[FlagTexts], tuple[Config, Session, Config]]
+Settle = Callable[[FlagTexts, Session], tuple[Config, Session, Config]]
 """`train.settle`: the config of a run with these flags, its session, and what they overrode."""
 
 
@@ -44,10 +37,9 @@ class Variant(NamedTuple):
     given: FlagTexts  # all of its flags except `--resume`
 
 
-def plan(given: FlagTexts, settle: Settle, num_devices: int) -> list[Variant]:
+def plan(given: FlagTexts, session: Session, settle: Settle, num_devices: int) -> list[Variant]:
     """The runs, ordered by setting and then by seed; their folders lie in `--run-dir`, or by default in `runs`."""
-    session = parser.convert(Session, given)
-    several = ("seeds", "vary", "together", "resume", "resume_if_any", "overwrite", "run_dir")
+    several = ("seeds", "vary", "resume", "resume_if_any", "overwrite", "run_dir")
     # All runs are evaluated after equal parts, so that their curves can be averaged.
     shared = {"evaluation.parts": "6"} if "evaluation.interval_minutes" not in given else {}
     shared |= {name: texts for name, texts in given.items() if name not in several}
@@ -55,7 +47,7 @@ def plan(given: FlagTexts, settle: Settle, num_devices: int) -> list[Variant]:
     for choice in product(*map(_values, session.vary)):
         settings = {name: texts for one in (shared, *choice) for name, texts in one.items()}
         parts = [_name(*one.popitem()) for one in map(dict, choice)]
-        config, _, _ = settle(settings)
+        config, _, _ = settle(settings, replace(session, resume=False, resume_if_any=False))
         for seed in range(config.seed, config.seed + session.seeds):
             one = offline.fit_to_source(replace(config, seed=seed), num_devices)
             default = run_directory.default(one)
@@ -85,16 +77,15 @@ def _name(field: str, text: Any) -> str:
     return f"{last}-{path.stem if python_file.is_path(value) else path.name or value}"
 
 
-def train(given: FlagTexts, settle: Settle, num_devices: int, *, is_given: bool) -> int:
+def train(given: FlagTexts, session: Session, settle: Settle, num_devices: int, *, is_given: bool) -> int:
     """Trains all runs and compares them; returns the exit status of the first that failed or was stopped, else 0."""
-    session = parser.convert(Session, given)
-    runs = plan(given, settle, num_devices)
+    runs = plan(given, session, settle, num_devices)
     _check(runs, session, is_given)
     if session.overwrite:
         for config in {run.config.init_from: run.config for run in runs}.values():  # before anything is deleted
             _check_weights(config, trust_code=session.trust_code)
         run_directory.make_room_for_all(run.run_dir for run in runs)
-    status = _train_together(runs, settle) if session.together else _train_in_turn(runs)
+    status = _train_in_turn(runs)
     if not status:
         beside = Path(f"{session.run_dir}-compare.png")
         _conclude([run.run_dir for run in runs], beside if session.run_dir else runs[0].run_dir / "compare.png")
@@ -106,8 +97,6 @@ def _check(runs: Sequence[Variant], session: Session, is_given: bool) -> None:
     validate_session(replace(session, config=None))
     for run in runs:
         validate(run.config)
-        if session.together:
-            together.check(run.config)
         if missing := [file for file in run.config.own_files.values() if not Path(file).is_file()]:
             raise ValueError(f"there is no file {missing[0]}; name a Python file of yours")
     if len(games := sorted({run.config.env_name for run in runs})) > 1:
@@ -187,52 +176,6 @@ def _train_in_turn(runs: Sequence[Variant]) -> int:
 def _say_how_to_go_on(run: Variant, runs: Sequence[Variant]) -> None:
     more = " and --resume (instead of --overwrite)" if _have_begun(runs) else ""
     print(f"stopped at {run.name}; continue with the same command{more}")
-
-
-def _train_together(runs: Sequence[Variant], settle: Settle) -> int:
-    """Trains the runs in as few programs as possible; says why if it needs several."""
-    groups: dict[tuple[Any, ...], list[Variant]] = {}
-    for run in runs:
-        has_begun = run_directory.holds_run(run.run_dir)
-        shared = run_directory.shared(run.run_dir)
-        kind = together.alike(run.config), has_begun, shared and shared.folder
-        groups.setdefault(kind, []).append(run)
-    if len(groups) > 1:
-        members = names(Config, "member")
-        fields = [name for name in comparison.varied_fields([run.config for run in runs]) if name not in members]
-        changes = f"{' and '.join(fields)} changes what is compiled, or the matches"
-        why = changes if fields else "the runs did not begin together"
-        print(f"{why}: {len(groups)} programs, one after another")
-    return next(filter(None, (_train_group(group, settle) for group in groups.values())), 0)
-
-
-def _train_group(group: Sequence[Variant], settle: Settle) -> int:
-    """Trains runs as one program; returns the exit status."""
-    if all(run_directory.holds_run(run.run_dir) and _has_spent(run) for run in group):
-        print(f"has ended   {', '.join(str(run.run_dir) for run in group)}")
-        return 0
-    settled = [settle(_goes_on(run)) for run in group]
-    planned = [Planned(one[0], start.check(*one), run.name) for one, run in zip(settled, group, strict=True)]
-    config, session, base = settled[0]  # the game, the network and their files are those of all
-    try:
-        with start.prepare(config, session, session.devices or len(jax.devices()), print, made_with=base) as ready:
-            ends = together.train(planned, session, ready.mesh, print)
-    except KeyboardInterrupt as error:  # before the first chunk, or by a second Ctrl-C; earlier saves are intact
-        has_begun = any(run_directory.begun(run.folder) for run in planned)
-        print(f"stopped; continue with the same command{' and --resume' if has_begun else ''}")
-        if isinstance(error, Stopped):
-            raise
-        return EXIT_INTERRUPTED
-    failed = {run.name: end for run, end in zip(planned, ends, strict=True) if isinstance(end, ValueError)}
-    for name, error in failed.items():
-        print(f"error: {name}: {error}", file=sys.stderr)
-    stopped = [end for end in ends if not isinstance(end, ValueError) and end.interrupted]
-    if stopped:
-        print("stopped and saved; continue with the same command and --resume (instead of --overwrite)")
-        if any(end.by_system for end in stopped):
-            raise Stopped
-        return EXIT_INTERRUPTED
-    return EXIT_ERROR if failed else 0
 
 
 def _conclude(run_dirs: list[Path], picture: Path) -> None:

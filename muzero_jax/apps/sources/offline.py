@@ -20,7 +20,7 @@ from muzero_jax.config.fields import check_fields
 from muzero_jax.games.game_files import read_games
 from muzero_jax.own.files import from_home
 from muzero_jax.storage.checkpoint import describe_replay, restore_replay
-from muzero_jax.storage.run_directory import CHECKPOINTS, find_saved, holds_run, shared
+from muzero_jax.storage.run_directory import CHECKPOINTS, find_saved, holds_run
 from muzero_jax.types import Environment, ReplayState
 
 Fill = Callable[[ReplayState], ReplayState]
@@ -107,10 +107,6 @@ def _as_run(config: Config, source: Path) -> Config:
 
 def _open_run(config: Config, source: Path, say: Callable[[str], None]) -> Fill:
     directory = source / CHECKPOINTS
-    if shared(source):
-        raise ValueError(
-            f"{source} was trained with --together and stores the games of all those runs; learn from another run"
-        )
     has_states = any(path.startswith("transitions.state") for path in describe_replay(directory))
     if _needs_states(config) and not has_states:
         raise ValueError(

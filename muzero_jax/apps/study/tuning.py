@@ -145,8 +145,8 @@ class Objective(NamedTuple):
         """Trains a run to its end without output. A trial keeps its curves and versions but no checkpoints."""
         own = replace(self.session, run_dir=str(run_dir), overwrite=True, tensorboard=False, checkpoint_minutes=0.0)
         try:
-            with start.prepare(config, own, self.num_devices, say := lambda line: None) as ready:
-                result = start.train(ready, own, say, Callbacks(on_metrics=on_metrics))
+            with start.prepare(config, own, self.num_devices, lambda line: None) as run:
+                result = start.train(run, Callbacks(on_metrics=on_metrics))
         finally:
             if on_metrics and (run_dir / run_directory.VERSIONS).exists():
                 shutil.rmtree(run_dir / run_directory.CHECKPOINTS, ignore_errors=True)

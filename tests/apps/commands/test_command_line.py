@@ -51,9 +51,9 @@ def ended(monkeypatch):
     """Replaces training: `ended(outcome)` lets the next runs return a result or raise an exception."""
 
     def end(outcome, saves=False):
-        def trained(ready, *_):
+        def trained(run, *_):
             if saves:
-                config_file.save(ready.config, ready.run_dir)
+                config_file.save(run.config, run.folder)
             if isinstance(outcome, BaseException):
                 raise outcome
             return outcome

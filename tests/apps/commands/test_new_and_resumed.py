@@ -25,7 +25,7 @@ WINDOWS = "--devices 2 --targets.unroll-steps 2 --targets.td-steps 4 --optimiser
 def began(monkeypatch, tmp_path):
     """The configs of the runs that would have begun, and their folders."""
     seen, stopped = [], Result({}, interrupted=True)
-    monkeypatch.setattr(start, "train", lambda ready, *_: seen.append((ready.config, ready.run_dir)) or stopped)
+    monkeypatch.setattr(start, "train", lambda run, *_: seen.append((run.config, run.folder)) or stopped)
     monkeypatch.chdir(tmp_path)
     return seen
 

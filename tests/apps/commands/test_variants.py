@@ -4,16 +4,12 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import nullcontext
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-from muzero_jax.apps import start
 from muzero_jax.apps.commands import child, train
 from muzero_jax.apps.commands.command_line import report_errors
-from muzero_jax.apps.study import together
 from muzero_jax.run.interrupt import Stopped
 from muzero_jax.run.run import Result
 from muzero_jax.storage import run_directory
@@ -97,47 +93,6 @@ def test_overwrite_deletes_no_run_while_a_process_trains_in_one(started, tmp_pat
     assert f"another process is training in {tmp_path / 'seed1'}" in capsys.readouterr().err and not started
     assert [run_directory.has_ended(tmp_path / f"seed{seed}") for seed in (0, 1)] == [True, True]
     assert train.main(words) == 0 and len(started) == 2
-
-
-# --- as one program ---------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def trained(monkeypatch):
-    """The groups that are trained as one program: whether they resume, and the runs' names."""
-    groups = []
-
-    def train_all(runs, session, mesh, say):
-        groups.append((session.resume, [run.name for run in runs]))
-        for run in runs if not session.resume else []:
-            told_runs.tell(run.folder, [0.2], seed=run.config.seed, final=0.5, config=run.config)
-        return [ENDED for _ in runs]
-
-    monkeypatch.setattr(together, "train", train_all)
-    monkeypatch.setattr(start, "prepare", lambda *_, **__: nullcontext(SimpleNamespace(mesh=None)))
-    return groups
-
-
-@pytest.mark.parametrize(
-    "words, groups",
-    [
-        ([*VARY, "--seeds", "2"], [[f"learning-rate-{rate} seed {k}" for rate in VARY[2:] for k in (0, 1)]]),
-        (
-            [*VARY, "--vary", "network.width", "16", "32"],
-            [[f"learning-rate-{rate} width-{width} seed 0" for rate in VARY[2:]] for width in (16, 32)],
-        ),
-    ],
-)
-def test_seeds_and_rates_share_one_program_and_other_network_widths_take_another(trained, tmp_path, words, groups):
-    assert train.main([*TINY, *words, "--together", "--run-dir", str(tmp_path)]) == 0
-    assert [names for _, names in trained] == groups
-
-
-def test_seeds_that_are_added_on_resume_are_a_program_of_their_own(trained, tmp_path):
-    for seed in (0, 1):
-        tell(tmp_path / f"seed{seed}", seed)
-    assert train.main([*TINY, "--seeds", "3", "--together", "--resume", "--run-dir", str(tmp_path)]) == 0
-    assert trained == [(True, ["seed 0", "seed 1"]), (False, ["seed 2"])]
 
 
 # --- a run as a process -----------------------------------------------------------------------------------------------

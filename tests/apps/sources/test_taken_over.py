@@ -16,7 +16,7 @@ from muzero_jax.apps.sources import offline, warm_start
 from muzero_jax.config import config_file
 from muzero_jax.config.groups import NetworkConfig, OptimiserConfig, ReplayConfig, SelfPlayConfig
 from muzero_jax.config.validation import validate
-from muzero_jax.run import metrics, program
+from muzero_jax.run import metrics, program, run
 from muzero_jax.storage import agent_file
 from muzero_jax.storage.checkpoint import restore_replay, save_params
 from tests.reference import tiny_run
@@ -252,7 +252,7 @@ def test_weights_that_do_not_fit_give_a_one_line_error(tmp_path, made_with, conf
 
 def test_weights_are_compared_before_anything_is_compiled_or_deleted(session, first_run, monkeypatch):
     session(max_iterations=4)
-    monkeypatch.setattr(start, "compile_agent", lambda *arguments, **options: pytest.fail("too late"))
+    monkeypatch.setattr(run, "compile_agent", lambda *arguments, **options: pytest.fail("too late"))
     with pytest.raises(ValueError, match="do not fit this run's network"):
         session(init_from=str(first_run), network=replace(CONFIG.network, width=24), overwrite=True)
     assert (session.directory / "checkpoints" / "4").exists()
