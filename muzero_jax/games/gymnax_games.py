@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from gymnax.environments.spaces import Discrete
 from jax import Array
 
-from muzero_jax.games import outside
+from muzero_jax.games import outside_states
 from muzero_jax.games.states import WrappedState
 
 NAMES = gymnax.registered_envs
@@ -25,7 +25,7 @@ class GymnaxRules:
             raise ValueError(f"its actions are {actions}")
         low, high = (0, seen.n - 1) if isinstance(seen, Discrete) else (seen.low, seen.high)
         self._num_actions = actions.n
-        self._num_values = outside.num_values(low, high)
+        self._num_values = outside_states.num_values(low, high)
 
     def init(self, key: Array) -> WrappedState:
         """A new episode."""
@@ -41,7 +41,7 @@ class GymnaxRules:
     def _made(self, inner, observation, reward, terminated, truncated) -> WrappedState:
         leaves = [(jnp.asarray(leaf), self._num_values) for leaf in jax.tree.leaves(observation)]
         legal = jnp.ones(self._num_actions, bool)
-        return outside.made(inner, leaves, legal, reward, terminated, truncated)
+        return outside_states.made(inner, leaves, legal, reward, terminated, truncated)
 
 
 make_rules = GymnaxRules

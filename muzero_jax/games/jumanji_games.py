@@ -15,7 +15,7 @@ import jax.numpy as jnp
 from jax import Array
 from jumanji import registration, specs
 
-from muzero_jax.games import outside
+from muzero_jax.games import outside_states
 from muzero_jax.games.states import WrappedState
 
 NAMES = registration.registered_environments()
@@ -43,7 +43,7 @@ class JumanjiRules:
         if self._limit is not None:
             self._env.time_limit = NEVER
         bounded = [leaf for leaf in _leaves(self._env.observation_spec) if isinstance(leaf[1], specs.BoundedArray)]
-        self._num_values = {path: outside.num_values(spec.minimum, spec.maximum) for path, spec in bounded}
+        self._num_values = {path: outside_states.num_values(spec.minimum, spec.maximum) for path, spec in bounded}
         self._num_values |= STATED.get(name, {})
 
     def init(self, key: Array) -> WrappedState:
@@ -68,7 +68,7 @@ class JumanjiRules:
         legal = getattr(observation, "action_mask", None)
         legal = jnp.ones(self._num_actions, bool) if legal is None else legal
         leaves = [(jnp.asarray(leaf), self._num_values.get(path)) for path, leaf in _leaves(observation)]
-        return outside.made(inner, leaves, legal | ~legal.any(), timestep.reward, terminated, truncated)
+        return outside_states.made(inner, leaves, legal | ~legal.any(), timestep.reward, terminated, truncated)
 
 
 make_rules = JumanjiRules

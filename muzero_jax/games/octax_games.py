@@ -29,7 +29,7 @@ import numpy as np
 from jax import Array
 from octax import environments
 
-from muzero_jax.games import outside
+from muzero_jax.games import outside_states
 from muzero_jax.games.notation import named
 from muzero_jax.games.states import WrappedState
 from muzero_jax.games.view import EMPTY, FADING, LIT, PIXELS, Squares, View
@@ -134,7 +134,7 @@ class OctaxRules:
     def _made(self, played: Played, frames: Array, reward, terminated, truncated) -> WrappedState:
         legal = jnp.ones(self._env.num_actions, bool)
         seen = [(frames.transpose(2, 1, 0), None)]  # rows, columns, frames from the oldest to the newest
-        return outside.made(played, seen, legal, reward, terminated, truncated)
+        return outside_states.made(played, seen, legal, reward, terminated, truncated)
 
 
 make_rules = OctaxRules

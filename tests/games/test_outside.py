@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.games import outside
+from muzero_jax.games import outside_states
 from muzero_jax.games.catalogue import needs_key
 from muzero_jax.games.environment import make_environment
 
@@ -86,14 +86,14 @@ def test_integer_observations_of_gymnax_become_one_hot(name, shape):
 
 def test_the_parts_of_an_observation_become_one_array():
     grid, count = jnp.array([[0, 2], [1, 0]]), jnp.array(3)
-    shown = outside.seen([(grid, 3), (count, 4)])
+    shown = outside_states.seen([(grid, 3), (count, 4)])
     assert shown.dtype == bool and shown.shape == (2 * 2 * 3 + 4,)
     assert np.flatnonzero(shown).tolist() == [0, 5, 7, 9, 15]
-    mixed = outside.seen([(jnp.array([True, False]), None), (jnp.array([0.5]), None), (jnp.array(100), 101)])
+    mixed = outside_states.seen([(jnp.array([True, False]), None), (jnp.array([0.5]), None), (jnp.array(100), 101)])
     assert mixed.dtype == jnp.float32 and mixed.tolist() == [1, 0, 0.5, 100], "a hundred values are a number"
-    assert outside.seen([(jnp.zeros((4, 5, 2)), None)]).shape == (4, 5, 2)
-    assert outside.num_values(-1, 2) == 3 and outside.num_values(-2, 2) is None
-    none_and_last = outside.seen([(jnp.array([-1, 2]), 3)])
+    assert outside_states.seen([(jnp.zeros((4, 5, 2)), None)]).shape == (4, 5, 2)
+    assert outside_states.num_values(-1, 2) == 3 and outside_states.num_values(-2, 2) is None
+    none_and_last = outside_states.seen([(jnp.array([-1, 2]), 3)])
     assert none_and_last.tolist() == [[False] * 3, [False, False, True]], "-1 is none of the values"
 
 
