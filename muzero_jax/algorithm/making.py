@@ -1,13 +1,14 @@
 """From a config to an `Algorithm`, with its hyperparameters bound."""
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from muzero_jax.algorithm import learning, playing
 from muzero_jax.algorithm.heads import build_heads
 from muzero_jax.algorithm.record import Algorithm
-from muzero_jax.config.config import IN_PYTHON, Config
+from muzero_jax.config.config import Config
 from muzero_jax.games.catalogue import check_players
 from muzero_jax.learning import learner, losses, replay, self_play
 from muzero_jax.ops import precision
@@ -19,34 +20,48 @@ Build = Callable[[Config], Algorithm]
 
 
 def make_algorithm(config: Config, environment: Environment | None = None, model: Model | None = None) -> Algorithm:
-    """The algorithm that the config names, changed by the user's own file if there is one; allocates nothing.
+    """The algorithm that the config names, changed by the user's own files if there are any; allocates nothing.
 
     Args:
       environment, model: your own, instead of those that the config names. The configured networks predict rewards and
         values within `network.support_range` (1 by default) and clip others, so raise it, scale your game's rewards, or
         bring a model with another support.
 
-    Raises ValueError if the config names something that cannot be built, the user's file makes no algorithm, or more
-    than two play.
+    Raises ValueError if the config names something that cannot be built, a file of the user's makes no algorithm, or
+    more than two play.
     """
     environment = environment or playing.build_environment(config)
     check_players(environment)
     model = model or playing.build_model(config, environment)
     algorithm = _configured(config, environment, model._replace(heads=build_heads(config, environment)))
-    file = config.algorithm.file
-    if not file:
-        return algorithm
-    if file == IN_PYTHON:
+    if config.algorithm.is_record:
         raise ValueError(
             "its algorithm was given by a program and is in no file, so only that program can build it again "
             "(muzero_jax.load(RUN, algorithm=...)); train.py --algorithm FILE makes runs that load by themselves"
         )
-    change = python_file.load_function(file, "change")
-    changed: Any = change(algorithm, config, **python_file.read_options(config.algorithm.options))
-    if not isinstance(changed, Algorithm):
-        what = f"change returns a {type(changed).__name__}, but must return a muzero_jax.Algorithm"
-        raise ValueError(f"{file}: {what}; usually algorithm._replace(...)")
-    return changed
+    return changed(algorithm, config)
+
+
+def changed(algorithm: Algorithm, config: Config) -> Algorithm:
+    """The algorithm after the changes of the user's files, one after another; ValueError as `make_algorithm`."""
+    files = config.algorithm.files
+    changes = {file: python_file.load_function(file, "change") for file in files}
+    options = python_file.read_options(config.algorithm.options)
+    parameters = {file: inspect.signature(change).parameters for file, change in changes.items()}
+    if lost := [name for name in options if not any(_takes(name, each) for each in parameters.values())]:
+        raise ValueError(f"change of {' and '.join(files)} has no parameter {lost[0]}; leave the option out")
+    for file, change in changes.items():
+        own = {name: value for name, value in options.items() if _takes(name, parameters[file])}
+        found: Any = change(algorithm, config, **own)
+        if not isinstance(found, Algorithm):
+            what = f"change returns a {type(found).__name__}, but must return a muzero_jax.Algorithm"
+            raise ValueError(f"{file}: {what}; usually algorithm._replace(...)")
+        algorithm = found
+    return algorithm
+
+
+def _takes(name: str, parameters: Mapping[str, inspect.Parameter]) -> bool:
+    return name in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
 
 
 def _configured(config: Config, environment: Environment, model: Model) -> Algorithm:

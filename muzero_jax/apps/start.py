@@ -12,7 +12,7 @@ from muzero_jax.apps.check import algorithm_checks, environment_checks, model_ch
 from muzero_jax.apps.evaluation.progress import open_versions
 from muzero_jax.apps.sources import offline, warm_start
 from muzero_jax.config import config_file
-from muzero_jax.config.config import IN_PYTHON, Config, describe, with_record, without_record
+from muzero_jax.config.config import Config, describe, with_record, without_record
 from muzero_jax.config.session import Session, validate_session
 from muzero_jax.config.validation import check_resumable, validate
 from muzero_jax.games import own_game
@@ -129,7 +129,7 @@ def _open_sources(run: Run) -> tuple[offline.Fill | None, Params | None]:
     fill = offline.open_source(config, algorithm.environment, run.say) if config.offline else None
     if not config.init_from:
         return fill, None
-    given = algorithm if config.algorithm.file == IN_PYTHON else None  # the config cannot rebuild it
+    given = algorithm if config.algorithm.is_record else None  # the config cannot rebuild it
     trust_code = run.session.trust_code
     return fill, warm_start.open_source(config, algorithm.model, run.say, given=given, trust_code=trust_code)
 
@@ -202,15 +202,14 @@ def _built(
 def _check_files(config: Config, algorithm: Algorithm, say: Say, *, is_new: bool) -> None:
     """Checks the user's own network file (warns) and own algorithm file (raises ValueError for the first fault)."""
     network = config.network.file
-    algorithm_file = config.algorithm.file if is_new else None
     if network and config.model != "rules":  # the ground-truth model has no dynamics to check
         for sentence in model_checks.examine(algorithm.model, algorithm.environment):
             say(f"warning     {network}: {sentence}")
-    if algorithm_file:
-        say(f"checking    {algorithm_file} (up to half a minute)")
+    if is_new and (files := " ".join(config.algorithm.files)):
+        say(f"checking    {files} (up to half a minute)")
         for sentence in algorithm_checks.examine(algorithm):
             if not sentence.startswith("doubt: "):
-                raise ValueError(f"{algorithm_file}: {sentence}")
+                raise ValueError(f"{files}: {sentence}")
             say(f"doubt       {sentence.removeprefix('doubt: ')}")
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 
 from muzero_jax.config.fields import Fact, Name, PositiveFloat, PositiveInt, Seed, fields_of, value_at
 from muzero_jax.config.groups import (
+    IN_PYTHON,
     AlgorithmConfig,
     BoardSize,
     EvaluationConfig,
@@ -46,6 +47,9 @@ class Config:
     """budget: moves of self-play, in all games together"""
     updates: Annotated[PositiveInt | None, Budget] = None
     """budget: gradient steps. With several budgets, the first to be spent ends the run, after a whole chunk"""
+    flops: Annotated[PositiveFloat | None, Fact(budget=True)] = None
+    """budget: floating-point operations of the network, in self-play and learning together, such as 3.7e12: the fair
+    measure of cost between algorithms (docs/evaluate.md)"""
     max_iterations: Annotated[PositiveInt | None, Fact(budget=True)] = None
     """budget: iterations"""
     offline: Annotated[Name | None, Fixed] = None
@@ -116,13 +120,16 @@ class Config:
 
     @property
     def own_files(self) -> dict[str, str]:
-        """The Python files of the user's own game, network and algorithm, by the dotted names of their fields.
+        """The Python files of the user's own game, network and algorithm, each with the dotted name of its field.
 
         They run when a game, network or algorithm is built from the config.
         """
-        files = {"env": self.env if python_file.is_path(self.env) else None, "network.file": self.network.file}
-        files["algorithm.file"] = None if self.algorithm.file == IN_PYTHON else self.algorithm.file
-        return {name: file for name, file in files.items() if file}
+        files = {}
+        if python_file.is_path(self.env):
+            files[self.env] = "env"
+        if self.network.file:
+            files[self.network.file] = "network.file"
+        return files | {file: "algorithm.files" for file in self.algorithm.own_files}
 
     @property
     def sources(self) -> tuple[str, ...]:
@@ -130,21 +137,18 @@ class Config:
         return tuple(source for source in (self.offline, self.init_from) if source)
 
 
-IN_PYTHON = "in Python"
-"""`AlgorithmConfig.file` of a run whose algorithm was a Python record, so that no other is built silently."""
 AGENT_PREFIX = "agent:"
 """The prefix that distinguishes an agent's name from a run's folder."""
 
 
 def with_record(config: Config) -> Config:
     """The config of a run whose algorithm is a Python record, marked so that no other is built silently."""
-    return dataclasses.replace(config, algorithm=AlgorithmConfig(file=IN_PYTHON))
+    return dataclasses.replace(config, algorithm=AlgorithmConfig(files=IN_PYTHON))
 
 
 def without_record(config: Config) -> Config:
     """The config with plain MuZero instead of an algorithm that was a Python record."""
-    is_record = config.algorithm.file == IN_PYTHON
-    return dataclasses.replace(config, algorithm=AlgorithmConfig()) if is_record else config
+    return dataclasses.replace(config, algorithm=AlgorithmConfig()) if config.algorithm.is_record else config
 
 
 def describe(config: Config) -> str:

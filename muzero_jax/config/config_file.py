@@ -42,7 +42,7 @@ def load(run_dir: Path, trust_in: Trust = OWN_FILES_ALONE) -> Config:
     Raises ValueError like `inspect`, and for a Python file that must not run (`own.trust`).
     """
     config = inspect(run_dir)
-    trust.check(config.own_files.values(), run_dir / FILE, trust_in)
+    trust.check(config.own_files, run_dir / FILE, trust_in)
     return config
 
 

@@ -87,15 +87,30 @@ class NetworkConfig:
         return self.canonical and self.imagines_observations
 
 
+IN_PYTHON = ("in Python",)
+"""`AlgorithmConfig.files` of a run whose algorithm was a Python record, so that no other is built silently."""
+
+
 @dataclass(frozen=True)
 class AlgorithmConfig:
     """A change of the algorithm, in a file of your own."""
 
-    file: Annotated[Name | None, Fact(switch=True, common=True, short="--algorithm")] = None
-    """Python file that changes the algorithm. It defines change(algorithm, config, **options) -> Algorithm
-    (docs/your-own-algorithm.md)"""
+    files: Annotated[tuple[Name, ...], Fact(switch=True, common=True, short="--algorithm")] = ()
+    """Python files that change the algorithm, one after another. Each defines change(algorithm, config, **options) ->
+    Algorithm (docs/your-own-algorithm.md)"""
     options: Annotated[tuple[Option, ...], Fixed] = ()
-    """options for change in the --algorithm file: name=value each; values: Python literals if possible, else text"""
+    """options for change in the --algorithm files: name=value each; values: Python literals if possible, else text.
+    Each goes to every file that has a parameter of that name"""
+
+    @property
+    def is_record(self) -> bool:
+        """Whether a program gave the algorithm, so that no file can build it."""
+        return self.files == IN_PYTHON
+
+    @property
+    def own_files(self) -> tuple[str, ...]:
+        """The files that build it."""
+        return () if self.is_record else self.files
 
 
 @dataclass(frozen=True)

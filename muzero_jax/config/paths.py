@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 
-from muzero_jax.config.config import AGENT_PREFIX, Config, with_values
+from muzero_jax.config.config import AGENT_PREFIX, Config
 from muzero_jax.own import python_file
 from muzero_jax.own.files import from_home
 
@@ -25,7 +25,15 @@ def absolute_source(source: str) -> str:
 
 def with_files(config: Config, place: Callable[[str], str]) -> Config:
     """The config with `place` applied to the path of each of the user's own files."""
-    return with_values(config, {name: place(file) for name, file in config.own_files.items()})
+    algorithm = config.algorithm
+    return dataclasses.replace(
+        config,
+        env=place(config.env) if python_file.is_path(config.env) else config.env,
+        network=dataclasses.replace(config.network, file=config.network.file and place(config.network.file)),
+        algorithm=algorithm
+        if algorithm.is_record
+        else dataclasses.replace(algorithm, files=tuple(map(place, algorithm.files))),
+    )
 
 
 def with_absolute_paths(config: Config) -> Config:

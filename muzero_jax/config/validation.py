@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import chain
 
-from muzero_jax.config.config import IN_PYTHON, Config
+from muzero_jax.config.config import Config
 from muzero_jax.config.fields import Field, check_fields, fields_of, value_at
 from muzero_jax.own import python_file
 from muzero_jax.own.faults import shown
@@ -60,9 +60,10 @@ def _problems_of_parts(config: Config) -> Iterator[str]:
         yield f"--network {shown(network.file)} must be a Python file (.py) that defines make_model"
     if network.options and not network.file:
         yield "--network.options are those of a network of your own; name its file with --network FILE too"
-    if algorithm.file and algorithm.file != IN_PYTHON and not python_file.is_path(algorithm.file):
-        yield f"--algorithm {shown(algorithm.file)} must be a Python file (.py) that defines change"
-    if algorithm.options and not algorithm.file:
+    for file in algorithm.own_files:
+        if not python_file.is_path(file):
+            yield f"--algorithm {shown(file)} must be a Python file (.py) that defines change"
+    if algorithm.options and not algorithm.files:
         yield "--algorithm.options are those of an algorithm of your own; name its file with --algorithm FILE"
     if network.imagines_observations and not optimiser.reconstruction_weight:
         weight = "--optimiser.reconstruction-weight"

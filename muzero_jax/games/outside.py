@@ -1,6 +1,6 @@
 """Environments of other libraries as single-player games: `--env gymnax:CartPole-v1`, `--env octax:pong`.
 
-A library has one module, which turns an environment into rules in pgx's form with states from `outside_states.made`. Only environments
+A library has one module, which turns an environment into rules in pgx's form (`outside_states`). Only environments
 with one player and one discrete action a move are supported. The observation becomes one array. A time limit is a
 truncation: values bootstrap across it.
 """

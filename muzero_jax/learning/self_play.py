@@ -66,7 +66,8 @@ def rollout(
         return_so_far = actor.return_so_far
         if return_so_far is not None:
             return_so_far = jnp.where(moved.is_last, 0.0, return_so_far + moved.reward)
-        return ActorState(moved.state, num_moves, return_so_far), Transition(
+        after = actor._replace(env_state=moved.state, num_moves=num_moves, return_so_far=return_so_far)
+        return after, Transition(
             observation=roots.observation,
             legal_action_mask=roots.legal_action_mask,
             action=action,

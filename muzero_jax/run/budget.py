@@ -1,4 +1,4 @@
-"""A run's budget in minutes, frames, updates or iterations; the run ends when the first of them is spent."""
+"""A run's budget in minutes, frames, updates, FLOPs or iterations; the run ends when the first of them is spent."""
 
 from pathlib import Path
 
@@ -6,7 +6,8 @@ import numpy as np
 
 from muzero_jax.config.config import Config
 from muzero_jax.config.fields import names
-from muzero_jax.run.metrics import Record, last_record
+from muzero_jax.run.flops import Flops
+from muzero_jax.run.metrics import FLOPS, Record, last_record
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from muzero_jax.storage.run_directory import CHECKPOINTS, has_ended
 
@@ -31,15 +32,21 @@ def last_iterations(config: Config) -> dict[str, int]:
     return last
 
 
-def progress(config: Config, iteration: int, minutes: float) -> np.ndarray:
+def progress(config: Config, iteration: int, minutes: float, flops: Flops) -> np.ndarray:
     """The spent share of the budget, from 0 to 1, before each iteration of a chunk: [I] float32.
 
     Minutes are the clock's at the chunk's start. All other budgets depend only on the iteration, so that a resumed run
     equals an uninterrupted one.
+
+    Args:
+      flops: of an iteration; `at_times` is what learning adds.
     """
     iterations = iteration + np.arange(config.iterations_per_chunk, dtype=np.float32)
     by_clock = 0.0 if config.minutes is None else minutes / config.minutes
     shares = [np.full_like(iterations, by_clock), *(iterations / last for last in last_iterations(config).values())]
+    if config.flops:
+        learning = np.maximum(iterations - (config.iterations_to_learn - 1), 0)
+        shares.append((iterations * flops.always + learning * flops.at_times) / config.flops)
     return np.clip(np.max(shares, axis=0), 0.0, 1.0, dtype=np.float32)
 
 
@@ -49,7 +56,7 @@ def spent(config: Config, done: Record) -> str | None:
     Args:
       done: a record of the run, with its minutes, totals and iteration.
     """
-    keys = "time/minutes", "total/frames", "total/updates", "iteration"
+    keys = "time/minutes", "total/frames", "total/updates", FLOPS, "iteration"
     limits = ((field, getattr(config, field), done.get(key, 0)) for field, key in zip(FIELDS, keys, strict=True))
     return next((field for field, limit, amount in limits if limit is not None and amount >= limit), None)
 

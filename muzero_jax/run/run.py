@@ -19,7 +19,7 @@ from jax.sharding import Mesh
 
 from muzero_jax.algorithm import Algorithm
 from muzero_jax.config import config_file
-from muzero_jax.config.config import IN_PYTHON, Config
+from muzero_jax.config.config import Config
 from muzero_jax.config.session import Session
 from muzero_jax.games import random_play
 from muzero_jax.ops import precision
@@ -139,10 +139,10 @@ class Run:
         """Writes the files that make the folder a run's, and records its Python files as trusted (`own.trust`)."""
         config_file.save(self.config, self.folder)
         run_directory.reopen(self.folder)
-        file = self.config.algorithm.file
-        if file and file != IN_PYTHON:  # a copy to read and to tell runs apart, which never runs
-            write_whole(self.folder / run_directory.ALGORITHM, python_file.source_that_ran(file))
-        if problem := trust.note(self.config.own_files.values()):
+        if files := self.config.algorithm.own_files:  # a copy to read and to tell runs apart, which never runs
+            source = b"\n".join(map(python_file.source_that_ran, files))
+            write_whole(self.folder / run_directory.ALGORITHM, source)
+        if problem := trust.note(self.config.own_files):
             self.say(problem)
 
     def begin(self, state: TrainState, iteration: int, checkpoints: Checkpointer, *, started: float) -> None:
@@ -204,6 +204,12 @@ class Run:
         """The work and the time so far."""
         return {"iteration": self.iteration} | self.totals.record | self.clock.record()
 
+    def progress(self, iteration: int | None = None, minutes: float | None = None) -> np.ndarray:
+        """`budget.progress` of the run, by default now."""
+        at = self.iteration if iteration is None else iteration
+        by_clock = self.clock.minutes if minutes is None else minutes
+        return budget.progress(self.config, at, by_clock, self.program.flops)
+
     def save(self) -> None:
         """Saves the state in the background, so that the next chunk need not wait."""
         self.checkpoints.save(self.iteration, self.state)
@@ -254,8 +260,7 @@ class Run:
         """Writes and shows a record, with the clock added."""
         record = {"iteration": self.iteration} | record | self.clock.record()
         self.write(record)
-        spent = budget.progress(self.config, self.iteration, self.clock.minutes)
-        self.display.update(record, float(spent[0]))
+        self.display.update(record, float(self.progress()[0]))
 
     def measure_random_return(self) -> None:
         """Measures random play's mean return in a single-player game, once for a run with self-play.

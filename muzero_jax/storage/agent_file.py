@@ -109,7 +109,7 @@ def read(file: Path, trust_in: Trust = OWN_FILES_ALONE) -> Stored:
         problem = shown(error, longest=300)
         raise ValueError(f"{file} cannot be loaded: {problem}; update muzero_jax, or export the agent again") from error
     config = _within(config, file.parent)
-    trust.check(config.own_files.values(), file, trust_in)
+    trust.check(config.own_files, file, trust_in)
     return Stored(file, config, iteration, arrays)
 
 

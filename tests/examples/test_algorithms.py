@@ -29,7 +29,7 @@ from tests.reference.windows import make_window, random_window
 from tests.run.conftest import draw_matches
 
 FILES = sorted((ROOT / "examples" / "algorithms").glob("*.py"))
-HEAD = replace(CONFIG, algorithm=AlgorithmConfig(moves_left.__file__))
+HEAD = replace(CONFIG, algorithm=AlgorithmConfig((moves_left.__file__,)))
 
 
 def test_the_guide_shows_every_example_in_full():
@@ -157,7 +157,7 @@ def run_dir(tmp_path_factory):
 
 
 def test_a_run_keeps_its_algorithm_resumes_with_it_and_plays_with_its_search_and_head(run_dir, roots, capsys):
-    assert config_file.load(run_dir).algorithm == AlgorithmConfig(str(run_dir.parent / "mine.py"), ("beta=0.25",))
+    assert config_file.load(run_dir).algorithm == AlgorithmConfig((str(run_dir.parent / "mine.py"),), ("beta=0.25",))
     assert (run_dir / "algorithm.py").read_text() == MINE
     last = [record for record in read_records(run_dir) if "train/loss" in record][-1]
     assert last["train/entropy_loss"] < 0 < min(last[f"train/{name}"] for name in ("step_norm", "moves_left_loss"))
@@ -183,7 +183,7 @@ def test_a_run_of_an_algorithm_given_in_python_needs_it_again_to_load(tmp_path, 
     algorithm = tiny_run.algorithm()._replace(choose=changed(no_search).choose)
     muzero_jax.train(CONFIG, tmp_path / "run", algorithm=algorithm, say=lambda line: None)
     (config, record), *_ = given
-    assert record is algorithm and config.algorithm.file == IN_PYTHON
+    assert record is algorithm and config.algorithm.files == IN_PYTHON
     run = tmp_path / "saved"
     tiny_run.save(run, tiny_run.make_init()())
     config_file.save(config, run)
@@ -198,7 +198,7 @@ def test_runs_of_different_algorithms_are_different_groups(tmp_path):
     for seed, (name, text) in enumerate(texts.items()):
         (tmp_path / name).mkdir()
         file = IN_PYTHON if text is None else "mine.py"
-        config_file.save(replace(CONFIG, algorithm=AlgorithmConfig(file=file), seed=seed), tmp_path / name)
+        config_file.save(replace(CONFIG, algorithm=AlgorithmConfig(files=(file,)), seed=seed), tmp_path / name)
         if text is not None:
             (tmp_path / name / "algorithm.py").write_text(text)
     groups = comparison.group_names([tmp_path / name for name in texts])

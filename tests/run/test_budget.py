@@ -10,6 +10,7 @@ import muzero_jax
 from muzero_jax.apps import start
 from muzero_jax.apps.evaluation.arena import Arena
 from muzero_jax.run import accounting, budget
+from muzero_jax.run.flops import Flops
 from muzero_jax.run.run import Result
 from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG, assert_same
@@ -23,6 +24,7 @@ from tests.run.conftest import DRAWN, saved_state
         ({"minutes": None, "updates": 12}, {"time/minutes": 1e9, "total/updates": 11.0}, None),
         ({"frames": 64, "max_iterations": 90}, {"total/frames": 64.0, "iteration": 2}, "frames"),
         ({"frames": 64, "max_iterations": 90}, {"total/frames": 63.0, "iteration": 90}, "max_iterations"),
+        ({"flops": 1e9}, {"total/flops": 1e9, "time/minutes": 2.0}, "flops"),
     ],
 )
 def test_the_first_budget_to_be_spent_ends_a_run(given, done, field):
@@ -39,11 +41,13 @@ def test_the_first_budget_to_be_spent_ends_a_run(given, done, field):
         ({"max_iterations": 5}, 4, 7.0, [4 / 5, 1]),
         ({"updates": 12, "frames": 128}, 2, 7.0, [2 / 4, 3 / 4]),  # the one that ends the run
         ({"minutes": 10.0}, 900, 10.5, [1, 1]),
+        ({"flops": 60.0}, 0, 7.0, [0, 10 / 60]),  # 10 an iteration, and 5 for learning, from the third on
+        ({"flops": 60.0}, 4, 7.0, [50 / 60, 1]),
         ({"minutes": 10.0, "max_iterations": 8}, 4, 5.5, [0.55, 5 / 8]),
     ],
 )
 def test_the_spent_share_of_a_budget_by_hand(given, iteration, minutes, shares):
-    found = budget.progress(replace(CONFIG, **{"minutes": None} | given), iteration, minutes)
+    found = budget.progress(replace(CONFIG, **{"minutes": None} | given), iteration, minutes, Flops(10.0, 5.0))
     np.testing.assert_allclose(found, shares, rtol=1e-6)
     assert found.dtype == np.float32
 

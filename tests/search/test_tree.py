@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from muzero_jax.ops.dirichlet import dirichlet
 from muzero_jax.search import policies
 from muzero_jax.search.rules import Row, SearchRules
 from muzero_jax.search.simulator import Node, learned_model
@@ -131,7 +132,7 @@ def test_visits_children_and_parents_of_a_tree_agree(kind):
 @pytest.mark.parametrize("alpha", [0.03, 0.3, 2.0])
 def test_dirichlet_noise_has_the_mean_and_the_variance_of_its_distribution(alpha):
     """1/A, and (1/A)(1 - 1/A) / (A alpha + 1), over 20,000 rows of four."""
-    rows = np.asarray(policies.dirichlet(jax.random.key(0), alpha, (20_000, 4)), np.float64)
+    rows = np.asarray(dirichlet(jax.random.key(0), alpha, (20_000, 4)), np.float64)
     np.testing.assert_allclose(rows.sum(-1), 1, atol=1e-5)
     np.testing.assert_allclose(rows.mean(0), 0.25, atol=0.01)
     np.testing.assert_allclose(rows.var(0), 0.25 * 0.75 / (4 * alpha + 1), rtol=0.05)

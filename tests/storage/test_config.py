@@ -133,7 +133,7 @@ def test_the_ends_of_an_interval_are_allowed():
         ({"replay.min_frames": 513}, "--replay.min-frames 513", {"replay.replay_length": 1024}),
         ({"network.kind": "observation"}, "--optimiser.reconstruction-weight", {"network.file": "/net.py"}),
         ({"network.options": ("width=8", "name=x=y")}, "--network FILE", {"network.file": "/net.py"}),
-        ({"algorithm.options": ("width=8",)}, "--algorithm FILE", {"algorithm.file": "/mine.py"}),
+        ({"algorithm.options": ("width=8",)}, "--algorithm FILE", {"algorithm.files": ("/mine.py",)}),
         ({"network.chance_codes": 8, "model": "rules"}, "--network.chance-codes", {"model": "learned"}),
         (
             {"network.compute_dtype": "float16", "optimiser.micro_batch_size": 8},

@@ -115,7 +115,7 @@ def test_the_placeholder_for_an_algorithm_given_in_python_does_not_bypass_trust(
     monkeypatch.chdir(tmp_path)
     (tmp_path / IN_PYTHON).write_text("raise SystemExit")
     config = Config(env="tic_tac_toe", network=NetworkConfig(file=IN_PYTHON))
-    assert config.own_files == {"network.file": IN_PYTHON}
+    assert config.own_files == {IN_PYTHON: "network.file"}
     refused(IN_PYTHON, Trust(all_code=True))
     with pytest.raises(ValueError, match="is no Python file"):
         python_file.load_function(IN_PYTHON, "make_model")

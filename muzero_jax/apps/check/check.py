@@ -17,7 +17,9 @@ from muzero_jax.own import python_file
 from muzero_jax.types import Environment, Model
 
 
-def check(what: Any, env: str | Environment = "tic_tac_toe", **options: Any) -> list[str]:
+def check(
+    what: Any, env: str | Environment = "tic_tac_toe", board_size: int | None = None, **options: Any
+) -> list[str]:
     """The faults of your own game, network or algorithm, a sentence each; empty if none was found.
 
     A sentence that begins with `doubt:` names something unusual that may be intended. A check takes seconds, mostly for
@@ -27,40 +29,41 @@ def check(what: Any, env: str | Environment = "tic_tac_toe", **options: Any) -> 
       what: a Python file as `train.py` takes it, which defines `make` (a game), `make_model` (a network) or `change`
         (an algorithm); or an `Environment`, a `Model`, an `Algorithm`, or anything that `make` may return.
       env: the game on which a network, or a file with an algorithm, is tried: a name, a file or an `Environment`.
+      board_size: of that game, for Hex.
       options: options of the file, as in `--network.options` and `--algorithm.options`.
     """
     try:
         if isinstance(what, Model):
-            return model_checks.examine(what, _settings(env)[1])
+            return model_checks.examine(what, _settings(env, board_size)[1])
         if isinstance(what, Algorithm):
             return algorithm_checks.examine(what)
         if isinstance(what, str | Path) and python_file.is_path(str(what)):
-            return _of_file(str(what), env, options)
+            return _of_file(str(what), _settings(env, board_size), options)
         return _of_game(load_environment(what) if isinstance(what, str) else what)
     except ValueError as error:  # raised by loading or building it
         return [str(error)]
 
 
-def _of_file(path: str, env: str | Environment, options: dict[str, Any]) -> list[str]:
+def _of_file(path: str, settings: tuple[Config, Environment], options: dict[str, Any]) -> list[str]:
     defined = [name for name in ("make", "make_model", "change") if hasattr(python_file.load(path), name)]
     if not defined:
         return [f"{path} defines no make (a game), make_model (a network) or change (an algorithm); define one"]
     if "make" in defined:
         return _of_game(load_environment(path))
-    config, environment = _settings(env)
+    config, environment = settings
     texts = tuple(f"{name}={value!r}" for name, value in options.items())
     if "make_model" in defined:
         config = replace(config, network=replace(config.network, file=path, options=texts))
         return model_checks.examine(playing.build_model(config, environment), environment)
     return algorithm_checks.examine(
-        make_algorithm(replace(config, algorithm=AlgorithmConfig(path, texts)), environment)
+        make_algorithm(replace(config, algorithm=AlgorithmConfig((path,), texts)), environment)
     )
 
 
-def _settings(env: str | Environment) -> tuple[Config, Environment]:
+def _settings(env: str | Environment, board_size: int | None) -> tuple[Config, Environment]:
     if isinstance(env, Environment):
         return Config(env=env.name), env
-    config = presets.preset(env, None)
+    config = presets.preset(env, board_size)
     return config, playing.build_environment(config)
 
 

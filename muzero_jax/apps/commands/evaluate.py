@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import jax
 
 from muzero_jax.agent import load_agent
+from muzero_jax.apps.commands.command_line import command
 from muzero_jax.apps.commands.evaluate_flags import (
     CommandFlags,
     CompareFlags,
@@ -74,24 +75,24 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
     Args:
       build: makes your own game, network or algorithm, as `algorithm.make` makes the configured one.
     """
-    command, answer = parse(arguments)
-    num_devices = count_devices(command.devices)
-    if plot := getattr(command, "plot", None):
+    asked, answer = parse(arguments)
+    num_devices = count_devices(asked.devices)
+    if plot := getattr(asked, "plot", None):
         charts.check_path(plot)
-    if isinstance(command, GameFlags) and command.sgf is not None:
-        make_new_folder(command.sgf, "--sgf")
-    if command.compilation_cache:
+    if isinstance(asked, GameFlags) and asked.sgf is not None:
+        make_new_folder(asked.sgf, "--sgf")
+    if asked.compilation_cache:
         compilation_cache.enable()
     mesh = make_mesh(num_devices)
     load = partial(
         load_agent,
-        num_simulations=command.num_simulations,
+        num_simulations=asked.num_simulations,
         build=build,
-        board_size=command.board_size,
-        trust=Trust(all_code=command.trust_code),
+        board_size=asked.board_size,
+        trust=Trust(all_code=asked.trust_code),
     )
-    found = answer(command, mesh, load)
-    print(json.dumps(found.result) if command.json else found.text or tables.fields(found.result), flush=True)
+    found = answer(asked, mesh, load)
+    print(json.dumps(found.result) if asked.json else found.text or tables.fields(found.result), flush=True)
     if plot and found.draw:  # after printing the result, because the disk may be full
         found.draw(plot)
     return 0
@@ -106,6 +107,11 @@ def examine(a: ExamFlags, mesh, load_agent) -> Answer:
 
 def play_match(a: MatchFlags | ReturnsFlags, mesh, load_agent) -> Answer:
     """Plays a match; scores are the agent's. In a single-player game it measures returns instead."""
+    if players.names_a_way_to_play(str(a.run)):
+        raise ValueError(
+            f"--run takes a run or an agent, and {a.run} also says how it plays, which a tournament takes: "
+            f"{command('evaluate')} tournament {a.run} {a.opponent}"
+        )
     agent = load_agent(a.run)
     rival = players.load(players.parse(a.opponent), agent, load_agent)
     if isinstance(a, ReturnsFlags) or agent.environment.num_players == 1:

@@ -116,9 +116,9 @@ def choose_preset(given: FlagTexts, session: Session) -> Config:
 def _check_code(config: Config, session: Session, given: FlagTexts) -> None:
     """Raises ValueError for an untrusted Python file that a saved config names and the flags do not."""
     if session.resume or session.config:
-        named = frozenset(file for name, file in config.own_files.items() if name in given)
+        named = frozenset(file for file, name in config.own_files.items() if name in given)
         where = f"{session.run_dir}/{config_file.FILE}" if session.resume else str(session.config)
-        trust.check(config.own_files.values(), where, Trust(session.trust_code, named))
+        trust.check(config.own_files, where, Trust(session.trust_code, named))
 
 
 def main(arguments: Sequence[str], build: Callable[[Config], Any] | None = None) -> int:

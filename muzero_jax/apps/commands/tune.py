@@ -86,7 +86,7 @@ def check(config: Config, session: Session, *, has_budget: bool) -> None:
     for name in names(Session, "single"):
         if getattr(session, name) != getattr(Session(), name):
             raise ValueError(f"{flag_of(name)} is for one run; leave it out (--study names the folder)")
-    if not has_budget or config.updates or config.max_iterations or config.offline:
+    if not has_budget or config.updates or config.flops or config.max_iterations or config.offline:
         raise ValueError(
             "all trials get equally many frames: add --frames, or --minutes 2 (of the first trial), and no other budget"
         )

@@ -97,7 +97,7 @@ def _check(runs: Sequence[Variant], session: Session, is_given: bool) -> None:
     validate_session(replace(session, config=None))
     for run in runs:
         validate(run.config)
-        if missing := [file for file in run.config.own_files.values() if not Path(file).is_file()]:
+        if missing := [file for file in run.config.own_files if not Path(file).is_file()]:
             raise ValueError(f"there is no file {missing[0]}; name a Python file of yours")
     if len(games := sorted({run.config.env_name for run in runs})) > 1:
         raise ValueError(f"runs are compared, and {games[0]} and {games[1]} are two games; vary something else")

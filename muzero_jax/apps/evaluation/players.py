@@ -174,7 +174,7 @@ def _enter_network(kind: str, budget: int, agent: Agent) -> Entrant:
         player = searching(agent, budget, kind=kind)
     config = agent.config
     plays_alike = kind, budget, config.model, config.network, config.search, config.targets, config.algorithm
-    if config.algorithm.file:  # it may read any field of the config
+    if config.algorithm.files:  # it may read any field of the config
         plays_alike = *plays_alike, replace(config, seed=0)
     return Entrant(name, player, agent.params, plays_alike)
 
@@ -183,6 +183,12 @@ def is_run(text: str) -> bool:
     """Whether `text` is a run's directory, a part of one, or a trained agent."""
     file = agent_file.find(text)
     return run_directory.find_saved(Path(text)) is not None if file is None else file.is_file()
+
+
+def names_a_way_to_play(text: str) -> bool:
+    """Whether `text` is a run followed by a colon and a kind of player: RUN:greedy."""
+    run, _, kind = _split_budget(text, "@")[0].rpartition(":")
+    return is_run(run) and (kind in SEARCHES or kind == "greedy")
 
 
 def check_same_game(one: Config, other: Config, other_run: str) -> None:

@@ -60,7 +60,7 @@ def open_source(
         """Without the source's own algorithm file, because only its weights are needed."""
         return given or make_algorithm(replace(theirs, algorithm=AlgorithmConfig()))
 
-    trust = Trust(trust_code, named=frozenset(config.own_files.values()))
+    trust = Trust(trust_code, named=frozenset(config.own_files))
     agent = load_agent(Path(config.init_from), build=build, trust=trust)
     described = None if given else config.network
     if found := misreading(agent, described, shapes.of_network(model.init)):

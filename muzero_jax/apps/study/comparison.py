@@ -18,7 +18,7 @@ import numpy as np
 
 from muzero_jax.apps.evaluation import tables
 from muzero_jax.config import config_file
-from muzero_jax.config.config import IN_PYTHON, Config, flat
+from muzero_jax.config.config import Config, flat
 from muzero_jax.config.fields import flag_of, names
 from muzero_jax.run import metrics
 from muzero_jax.storage import run_directory
@@ -164,7 +164,7 @@ def _flags(run_dir: Path) -> dict[str, str]:
     config = config_file.inspect(run_dir)
     flags = {flag_of(name): str(value) for name, value in flat(config).items() if name not in names(Config, "own")}
     kept = run_dir / run_directory.ALGORITHM
-    if config.algorithm.file == IN_PYTHON:  # the code is not stored
+    if config.algorithm.is_record:  # the code is not stored
         flags["--algorithm"] = _stem(run_dir)
     elif kept.is_file():
         flags["--algorithm"] = hashlib.sha256(kept.read_bytes()).hexdigest()[:8]

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from muzero_jax.apps.engines import gtp, protocol, uci
+from muzero_jax.apps.engines.game_clock import GameClock
 from muzero_jax.apps.play.position import WHITE
 from muzero_jax.games.notation import STANDARD
 from tests.reference.play import fake_thinker, notation, opening
@@ -143,7 +144,7 @@ def test_hexgui_analyses_show_the_agents_policy_value_and_variation():
 
 
 def test_a_clock_shares_main_time_out_and_then_gives_each_stone_its_share_of_a_period():
-    clock = gtp.GameClock()
+    clock = GameClock()
     assert clock.allot(0) is None
     clock.settings(60.0, 20.0, 2)
     for spent, seconds in ((0.0, 10.0), (61.0, 10.0), (15.0, 5.0), (4.0, 10.0)):  # main time, then a stone at a time
