@@ -197,8 +197,8 @@ def test_runs_of_different_algorithms_are_different_groups(tmp_path):
     texts = {"a-seed0": "1", "a-seed1": "1", "b-seed0": "2", "x-seed0": None, "y-seed0": None}
     for seed, (name, text) in enumerate(texts.items()):
         (tmp_path / name).mkdir()
-        file = IN_PYTHON if text is None else "mine.py"
-        config_file.save(replace(CONFIG, algorithm=AlgorithmConfig(files=(file,)), seed=seed), tmp_path / name)
+        files = IN_PYTHON if text is None else ("mine.py",)
+        config_file.save(replace(CONFIG, algorithm=AlgorithmConfig(files=files), seed=seed), tmp_path / name)
         if text is not None:
             (tmp_path / name / "algorithm.py").write_text(text)
     groups = comparison.group_names([tmp_path / name for name in texts])

@@ -113,12 +113,13 @@ def test_the_text_that_ran_is_noted_even_if_the_file_was_edited_since(written):
 def test_the_placeholder_for_an_algorithm_given_in_python_does_not_bypass_trust(tmp_path, monkeypatch):
     """Only an algorithm may have this name; as a network's file it is refused."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / IN_PYTHON).write_text("raise SystemExit")
-    config = Config(env="tic_tac_toe", network=NetworkConfig(file=IN_PYTHON))
-    assert config.own_files == {IN_PYTHON: "network.file"}
-    refused(IN_PYTHON, Trust(all_code=True))
+    (placeholder,) = IN_PYTHON
+    (tmp_path / placeholder).write_text("raise SystemExit")
+    config = Config(env="tic_tac_toe", network=NetworkConfig(file=placeholder))
+    assert config.own_files == {placeholder: "network.file"}
+    refused(placeholder, Trust(all_code=True))
     with pytest.raises(ValueError, match="is no Python file"):
-        python_file.load_function(IN_PYTHON, "make_model")
+        python_file.load_function(placeholder, "make_model")
 
 
 def test_an_agents_card_is_not_run_although_its_headings_are_python_comments(tmp_path):
