@@ -302,3 +302,5 @@ class TrainState(NamedTuple):
 
 
 Metrics = dict[str, Array]  # scalars by name, grouped by a prefix and a slash: `train/...`, `selfplay/...`
+LossOf = Callable[[Params, Batch], tuple[Array, Metrics]]
+"""(params, batch) -> the loss, a mean over the batch, and metrics."""

@@ -16,6 +16,7 @@ from muzero_jax.types import (
     Batch,
     Environment,
     LearnerState,
+    LossOf,
     Metrics,
     Model,
     ReplayState,
@@ -191,7 +192,7 @@ def build_update(config: Config, model: Model) -> Callable[..., tuple[LearnerSta
         batch: Batch,
         progress: Array,
         *,
-        loss: learner.LossOf,
+        loss: LossOf,
         optimiser: optax.GradientTransformation,
     ) -> tuple[LearnerState, Metrics]:
         return learner.update(

@@ -3,33 +3,25 @@
 AdamW, or another optimiser by name, after clipping by global norm, with a linear warm-up and then a constant learning
 rate, or one that falls as a cosine of the run's progress. Each device computes gradients for its share of the batch,
 and they are averaged over `AXIS`, which names the devices.
-
-float16 loses small gradients and overflows with large ones, so its loss is multiplied by a scale that Flax adapts
-(Micikevicius et al. 2018, arXiv 1710.03740, section 3.2): a step whose gradient overflows is skipped and halves the
-scale, on all devices alike because the *mean* gradient decides. Only with float16 is the scale part of the optimiser's
-state; other learners compile to a program without it.
 """
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import chex
 import jax
 import jax.numpy as jnp
 import optax
 import optax.contrib
-from flax.training.dynamic_scale import DynamicScale
 from jaxtyping import Array
 from optax.contrib import MuonDimensionNumbers
 
-from muzero_jax.learning import stacked_weights
+from muzero_jax.learning import scaled_loss, stacked_weights
+from muzero_jax.learning.scaled_loss import ScaledState
 from muzero_jax.ops import micro_batches
 from muzero_jax.ops.mesh import AXIS, mean_over
-from muzero_jax.types import Batch, LearnerState, Metrics, Model, Params
-
-LossOf = Callable[[Params, Batch], tuple[Array, Metrics]]
-"""(params, batch) -> the loss, a mean over the batch, and metrics."""
+from muzero_jax.types import Batch, LearnerState, LossOf, Metrics, Model, Params
 
 Schedule = Callable[[Array, Array], Array]
 """(progress of the run, updates made) -> the learning rate."""
@@ -39,16 +31,6 @@ Follow = Callable[[Params, Params, Array], Params]
 
 ADAMS_STEP = 0.2
 """The root mean square of AdamW's steps, as a share of the learning rate (Liu et al. 2025, arXiv 2502.16982)."""
-
-MINIMUM_SCALE = 1.0
-"""If a gradient overflows even at this scale, the cause is not float16: training has diverged."""
-
-
-class ScaledState(NamedTuple):
-    """An optimiser's state, and the scale of its loss."""
-
-    optimiser_state: Any
-    loss_scale: DynamicScale
 
 
 def make_schedule(*, learning_rate: float, schedule: Literal["constant", "cosine"], warmup_updates: int) -> Schedule:
@@ -135,8 +117,7 @@ def init(
     params = model.init(key)
     optimiser_state = optimiser.init(params)
     if scale_loss:
-        scale = DynamicScale(fin_steps=jnp.int32(0), scale=jnp.float32(2**16), minimum_scale=MINIMUM_SCALE)  # type: ignore
-        optimiser_state = ScaledState(optimiser_state, scale)
+        optimiser_state = scaled_loss.init(optimiser_state)
     target = jax.tree.map(jnp.copy, params) if has_target else None  # a buffer of its own: both are donated
     return LearnerState(params, optimiser_state, jnp.int32(0), target)
 
@@ -177,10 +158,9 @@ def update(
         scaled loss takes them all, because the whole batch's gradient decides whether it overflows.
     """
     chex.assert_equal_shape_prefix(jax.tree.leaves(batch), 1)
+    step = partial(_step, micro_batch=micro_batch or batch.actions.shape[0])
     if isinstance(learner.optimiser_state, ScaledState):
-        step = _scaled_step
-    else:
-        step = partial(_step, micro_batch=micro_batch or batch.actions.shape[0])
+        step = scaled_loss.step
     rate = jnp.float32(learning_rate)
     descend = partial(optax.with_extra_args_support(optimiser).update, learning_rate=rate)
     params, optimiser_state, metrics = step(loss, learner.params, learner.optimiser_state, batch, descend=descend)
@@ -200,20 +180,3 @@ def _step(
     metrics["train/gradient_norm"] = stacked_weights.norm(gradients)
     updates, state = descend(gradients, state, params)
     return stacked_weights.apply(params, updates), state, metrics
-
-
-def _scaled_step(
-    loss_of: LossOf, params: Params, state: ScaledState, batch: Batch, *, descend: Callable[..., Any]
-) -> tuple[Params, ScaledState, Metrics]:
-    """As `_step`, of a scaled loss. A skipped step reports gradient norm 0, unless the scale is at its minimum."""
-    scale = state.loss_scale.scale
-    gradient_fn = state.loss_scale.value_and_grad(loss_of, has_aux=True, axis_name=AXIS)
-    loss_scale, is_finite, (_, metrics), gradients = gradient_fn(params, batch)
-    metrics = mean_over(AXIS, metrics)
-    may_fail = scale > MINIMUM_SCALE
-    metrics["train/gradient_norm"] = jnp.where(may_fail & ~is_finite, 0.0, stacked_weights.norm(gradients))
-    metrics["train/loss_scale"] = scale
-    updates, optimiser_state = descend(gradients, state.optimiser_state, params)
-    stepped = stacked_weights.apply(params, updates), optimiser_state
-    params, optimiser_state = jax.tree.map(partial(jnp.where, is_finite), stepped, (params, state.optimiser_state))
-    return params, ScaledState(optimiser_state, loss_scale), metrics

@@ -11,7 +11,7 @@ import pytest
 
 from muzero_jax.algorithm import make_algorithm
 from muzero_jax.algorithm.learning import build_terms
-from muzero_jax.learning import learner, losses
+from muzero_jax.learning import learner, losses, scaled_loss
 from muzero_jax.networks import layers
 from muzero_jax.ops.mesh import AXIS
 from muzero_jax.run.program import make_chunk, make_init
@@ -77,7 +77,7 @@ def test_a_step_that_overflows_is_skipped_and_halves_the_scale_until_one_fits():
 def test_a_gradient_that_overflows_unscaled_is_divergence_and_stops_the_run():
     """300 x 300 = 90,000 overflows, although the loss is only 900."""
     state, metrics = product_update(product_state(0.01, 1.0), product_window(300.0, 300.0))
-    assert float(state.optimiser_state.loss_scale.scale) == 1.0 == learner.MINIMUM_SCALE
+    assert float(state.optimiser_state.loss_scale.scale) == 1.0 == scaled_loss.MINIMUM_SCALE
     assert np.isfinite(metrics["train/loss"]) and np.isfinite(state.params["w"])
     assert not_finite({name: float(value) for name, value in metrics.items()}) == "train/gradient_norm"
 
@@ -150,7 +150,7 @@ CONFIG = replace(tiny_run.CONFIG, network=NETWORK, targets=replace(tiny_run.CONF
 def test_a_float16_run_scales_its_loss_and_keeps_parameters_and_search_results_in_float32():
     algorithm, mesh = make_algorithm(CONFIG), tiny_run.mesh()
     state = make_init(algorithm, CONFIG.seed, mesh).eval_shape()
-    assert isinstance(state.learner.optimiser_state, learner.ScaledState)
+    assert isinstance(state.learner.optimiser_state, scaled_loss.ScaledState)
     assert {leaf.dtype for leaf in jax.tree.leaves(state.learner.params)} == {jnp.dtype("float32")}
     assert state.replay.transitions.search_policy.dtype == state.replay.transitions.search_value.dtype == jnp.float32
     after, metrics = make_chunk(algorithm, mesh).trace(state, tiny_run.PROGRESS).out_info
@@ -159,4 +159,4 @@ def test_a_float16_run_scales_its_loss_and_keeps_parameters_and_search_results_i
 
 def test_a_run_in_float32_has_no_loss_scale():
     state = tiny_run.abstract_state().learner
-    assert not isinstance(state.optimiser_state, learner.ScaledState)
+    assert not isinstance(state.optimiser_state, scaled_loss.ScaledState)
