@@ -13,7 +13,7 @@ from muzero_jax.networks import contract
 from muzero_jax.networks.contract import Abilities
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
-from muzero_jax.ops import micro_batches, precision
+from muzero_jax.ops import micro_batches
 from muzero_jax.own import python_file
 from muzero_jax.search import mctx_reference, playout_cap, policies
 from muzero_jax.search.bounded import bounded
@@ -60,7 +60,7 @@ def build_model(config: Config, environment: Environment) -> Model:
         width=network.width,
         num_blocks=network.num_blocks,
         activation=network.activation,
-        compute_dtype=precision.resolve(network.compute_dtype).compute_dtype,
+        compute_dtype=network.compute_dtype,
         abilities=abilities,
     )
 
