@@ -156,7 +156,8 @@ def _search(config: Config, simulator: Simulator, num_simulations: int, *, noise
     search = config.search
     if search.engine == "mctx" and simulator.num_outcomes is not None:
         raise ValueError("use --search.engine own: the engine mctx has no chance nodes, which this game's model needs")
-    is_in_turn = search.policy == "puct" or num_simulations > MOST_IN_PASSES or simulator.passes_afterstates
+    keeps_tree = simulator.passes_afterstates or simulator.shows_tree
+    is_in_turn = keeps_tree or search.policy == "puct" or num_simulations > MOST_IN_PASSES
     engine = "own" if search.engine == "passes" and is_in_turn else search.engine
     if search.policy == "gumbel":
         return GUMBEL_SEARCHES[engine](
