@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from muzero_jax import presets
+    from muzero_jax.agent import Agent, load
     from muzero_jax.algorithm import Algorithm
     from muzero_jax.apps import notebook
     from muzero_jax.apps.check.check import check
-    from muzero_jax.apps.play.trained_agent import TrainedAgent as Agent
-    from muzero_jax.apps.play.trained_agent import load
     from muzero_jax.apps.train import train
     from muzero_jax.config.config import Config
     from muzero_jax.games.environment import make_environment
@@ -39,13 +38,13 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Agent": "apps.play.trained_agent:TrainedAgent",
+    "Agent": "agent:Agent",
     "Algorithm": "algorithm:Algorithm",
     "Config": "config.config:Config",
     "Game": "games.game:Game",
     "Term": "learning.losses:Term",
     "check": "apps.check.check:check",
-    "load": "apps.play.trained_agent:load",
+    "load": "agent:load",
     "make_environment": "games.environment:make_environment",
     "notebook": "apps.notebook:",
     "presets": "presets:",

@@ -29,11 +29,11 @@ learning: types ops
 algorithm: types own config ops games networks search learning
 training: types ops learning algorithm
 presets: types config games networks
-agent: types own config storage search algorithm
+agent: types own config games storage search algorithm
 run: types own config ops games storage algorithm training
 apps.check: types own config ops games networks learning algorithm training presets run
-apps.engines: types own games apps.play
-apps.play: types own games search algorithm agent
+apps.engines: types own games agent apps.play
+apps.play: types games search agent
 apps.evaluation: types own config ops games storage search algorithm agent run apps.engines
 apps.sources: types own config games storage learning algorithm agent
 apps.start: types own config ops games storage algorithm run apps.check apps.evaluation apps.sources
@@ -178,7 +178,8 @@ def test_every_caller_that_reads_a_config_without_the_trust_check_is_listed():
         "storage.run_directory",
         *commands,
     }
-    assert callers["inspect_agent"] == {"agent", "apps.sources.warm_start"}  # takes only a built-in network's settings
+    only_settings = "apps.sources.warm_start"  # of a built-in network
+    assert callers["inspect_agent"] == {"agent.loading", only_settings}
 
 
 def test_every_class_name_stands_once():

@@ -13,7 +13,7 @@ from muzero_jax.networks import contract
 from muzero_jax.networks.contract import Abilities
 from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
-from muzero_jax.ops import micro_batches, precision
+from muzero_jax.ops import micro_batches
 from muzero_jax.own import python_file
 from muzero_jax.search import mctx_reference, playout_cap, policies
 from muzero_jax.search.bounded import bounded
@@ -60,7 +60,7 @@ def build_model(config: Config, environment: Environment) -> Model:
         width=network.width,
         num_blocks=network.num_blocks,
         activation=network.activation,
-        compute_dtype=precision.resolve(network.compute_dtype).compute_dtype,
+        compute_dtype=network.compute_dtype,
         abilities=abilities,
     )
 
@@ -156,7 +156,8 @@ def _search(config: Config, simulator: Simulator, num_simulations: int, *, noise
     search = config.search
     if search.engine == "mctx" and simulator.num_outcomes is not None:
         raise ValueError("use --search.engine own: the engine mctx has no chance nodes, which this game's model needs")
-    is_in_turn = search.policy == "puct" or num_simulations > MOST_IN_PASSES or simulator.passes_afterstates
+    keeps_tree = simulator.passes_afterstates or simulator.shows_tree
+    is_in_turn = keeps_tree or search.policy == "puct" or num_simulations > MOST_IN_PASSES
     engine = "own" if search.engine == "passes" and is_in_turn else search.engine
     if search.policy == "gumbel":
         return GUMBEL_SEARCHES[engine](

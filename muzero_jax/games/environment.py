@@ -5,12 +5,15 @@ the right sign without counting plies, and later modules need not know who is to
 every action legal, so do not sample from its mask there.
 """
 
+import operator
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
+from jax.core import Tracer
 from jaxtyping import Int
 
 from muzero_jax.games import states
@@ -33,6 +36,25 @@ def make_environment(name: str, *, board_size: int | None = None, gamma: float =
         environment = environment._replace(game=game)  # the catalogue does not list it
     is_final = environment.chance is None and environment.num_players == 2  # pgx's rules keep a finished game as it is
     return environment if is_final else states.final(environment)
+
+
+def by_hand(environment: Environment) -> Environment:
+    """The environment, compiled, whose `move` raises ValueError for an action that is not legal.
+
+    In functions that JAX traces it is the same as before.
+    """
+    compiled = jax.jit(environment.move, inline=True)
+
+    def move(state: EnvState, action: Any, key: Array | None = None) -> Step:
+        if not any(isinstance(leaf, Tracer) for leaf in jax.tree.leaves((state, action))):
+            legal = np.asarray(state.legal_action_mask)
+            number = operator.index(action)
+            if not (0 <= number < len(legal) and legal[number]):
+                legal_ones = np.flatnonzero(legal).tolist()
+                raise ValueError(f"the action {number} is not legal here; the legal ones are {legal_ones}")
+        return compiled(state, jnp.int32(action), key)
+
+    return environment._replace(init=jax.jit(environment.init, inline=True), move=move)
 
 
 def environment_of(game: Game, *, board_size: int | None = None, gamma: float = 1.0) -> Environment:

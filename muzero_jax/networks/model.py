@@ -16,7 +16,7 @@ from muzero_jax.networks.layers import ACTIVATIONS, BoardLayout, NetworkSizes
 from muzero_jax.networks.network import MuZeroNetwork, Network
 from muzero_jax.networks.pixels import PixelNetwork
 from muzero_jax.networks.value_transform import Support
-from muzero_jax.ops import bfloat16_products
+from muzero_jax.ops import bfloat16_products, precision
 from muzero_jax.types import Environment, Model
 
 
@@ -37,6 +37,7 @@ def make_model(
       support: the values that value and reward may take; one bin gives scalar heads.
       kind: the kind of network, as in `NetworkConfig.kind`.
       width: units of the MLPs, channels of a convolution or a token. num_blocks: of h, of g and of f each.
+      compute_dtype: as in `NetworkConfig.compute_dtype`; "auto" is the device's, so one model serves all devices.
       abilities: what it can do beyond judging a position.
 
     Raises:
@@ -44,17 +45,29 @@ def make_model(
         planes of bits, lacks a board or a screen, or a symmetry that exchanges the colours (canonical observations).
     """
     shape = environment.observation_shape
-    act = ACTIVATIONS[activation]
-    dtypes = bfloat16_products.dtypes(compute_dtype)
-    sizes = NetworkSizes(environment.num_actions, support.num_bins, shape, width, num_blocks, act, *dtypes, abilities)
+    sizes = NetworkSizes(
+        num_actions=environment.num_actions,
+        num_bins=support.num_bins,
+        observation_shape=shape,
+        width=width,
+        num_blocks=num_blocks,
+        activation=ACTIVATIONS[activation],
+        dtype=jnp.dtype(jnp.float32),
+        abilities=abilities,
+    )
     network = _make_network(environment, kind, sizes)
+
+    def here() -> Network:
+        """The network in the precision of the device that is traced for."""
+        dtype, product_dtype = bfloat16_products.dtypes(precision.resolve(compute_dtype).compute_dtype)
+        return network.clone(sizes=sizes._replace(dtype=dtype, product_dtype=product_dtype))
 
     def init(key: Array):
         observation = jnp.zeros((1, *environment.observation_shape))
-        return network.init(key, observation, jnp.zeros((1,), jnp.int32))["params"]
+        return here().init(key, observation, jnp.zeros((1,), jnp.int32))["params"]
 
     def apply(method: str, params, *inputs) -> Any:
-        return network.apply({"params": params}, *inputs, method=method)
+        return here().apply({"params": params}, *inputs, method=method)
 
     return Model(
         init=init,

@@ -58,6 +58,7 @@ class Simulator(NamedTuple):
     node the action is an outcome."""
     num_outcomes: int | None = None  # C; None without chance nodes
     passes_afterstates: bool = False  # a simulation makes two nodes: `Node.chance_parent`, then its own
+    shows_tree: bool = False  # the search must return its tree, because somebody looks at it
 
 
 def root_node(prior: Any, value: Any, embedding: Any, *, has_chance: bool = False) -> Node:

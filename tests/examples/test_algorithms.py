@@ -166,10 +166,9 @@ def test_a_run_keeps_its_algorithm_resumes_with_it_and_plays_with_its_search_and
     found = agent.analyse(state)
     np.testing.assert_allclose(found.policy, found.prior, atol=1e-6)
     assert found.value == pytest.approx(found.prior_value, abs=1e-6) and found.lines == ()
-    assert np.abs(agent.agent.params["head"]).max() > 0
+    assert np.abs(agent.params["head"]).max() > 0
     assert agent.network(state.observation[None]).extras["moves_left"].shape == (1,)
-    agent = agent.agent
-    ask = [agent.search(8, true_rules=rules)(agent.params, jax.random.key(0), roots) for rules in (False, True)]
+    ask = [agent.search_fn(8, true_rules=rules)(agent.params, jax.random.key(0), roots) for rules in (False, True)]
     jax.tree.map(np.testing.assert_array_equal, *ask)
     assert command("--resume", "--run-dir", run_dir, "--algorithm.options", "beta=1") == EXIT_ERROR
     assert "made with --algorithm.options" in capsys.readouterr().err
@@ -189,7 +188,7 @@ def test_a_run_of_an_algorithm_given_in_python_needs_it_again_to_load(tmp_path, 
     config_file.save(config, run)
     with pytest.raises(ValueError, match="its algorithm was given by a program"):
         muzero_jax.load(run)
-    assert muzero_jax.load(run, algorithm=algorithm).agent.make_search is algorithm.make_search
+    assert muzero_jax.load(run, algorithm=algorithm).make_search is algorithm.make_search
 
 
 def test_runs_of_different_algorithms_are_different_groups(tmp_path):

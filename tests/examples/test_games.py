@@ -146,7 +146,7 @@ def test_pig_is_learned_with_every_model_of_chance(model, exact, tmp_path):
     points, gains = jnp.asarray(np.stack([own, other], axis=-1), jnp.int32), jnp.asarray(gain, jnp.int32)
     states = jax.vmap(pig.position, (0, 0, None))(points, gains, jnp.int32(0))
     own_type = type(jax.eval_shape(agent.environment.init, jax.random.key(0)))  # the file was loaded anew
-    found = jax.jit(agent.search(64))(agent.params, jax.random.key(0), agent.environment.roots(own_type(*states)))
+    found = jax.jit(agent.search_fn(64))(agent.params, jax.random.key(0), agent.environment.roots(own_type(*states)))
     chosen = np.where(found.action == pig.ROLL, roll(exact)[own, other, gain], hold(exact)[own, other, gain])
     loss, weight = exact[own, other, gain] - chosen, met[own, other, gain]
     errors = np.abs(np.asarray(found.value) - (2 * exact[own, other, gain] - 1))

@@ -5,6 +5,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
+from muzero_jax.agent.searcher import Searcher
 from muzero_jax.apps.play.position import new_game, opening_of
 from muzero_jax.apps.play.thinking import Thinker
 from muzero_jax.games.catalogue import make_notation
@@ -40,7 +41,7 @@ def played(name, text):
     return position
 
 
-def fake_thinker(*, favourite=0, num_simulations=4, first_sight=0.25, **options):
+def fake_thinker(*, favourite=0, num_simulations=4, first_sight=0.25, most_value=1.0, **options):
     """Likes `favourite` where it is legal, else the last legal action.
 
     Values everything at num_simulations / 100, without a search at `first_sight`.
@@ -60,4 +61,5 @@ def fake_thinker(*, favourite=0, num_simulations=4, first_sight=0.25, **options)
         mask = position.legal_action_mask
         return SearchOutput(None, mask / mask.sum(axis=1, keepdims=True), jnp.full(mask.shape[:1], first_sight))
 
-    return Thinker(make_search, head, None, num_simulations=num_simulations, **options)
+    searcher = Searcher(make_search, head, None, most_value=most_value)
+    return Thinker(searcher, num_simulations=num_simulations, **options)

@@ -121,13 +121,13 @@ def play_match(a: MatchFlags | ReturnsFlags, mesh, load_agent) -> Answer:
     entrants = (agent.environment, host, rival, mesh)
     conditions = engine_conditions(a, [rival])
     match = engine_matches.make_match(*entrants, num_games=a.games, opening_plies=plies, conditions=conditions)
-    if rival.engine is None:
+    if isinstance(match, engine_matches.EngineMatch):
+        say("starting the engine, compiling our search, then playing ...")
+    else:
         start = time.monotonic()
         say(f"compiling the match ({compilation_cache.HOW_LONG}) ...")
-        match.compile(agent.params, rival.params)  # type: ignore  # only engines make the other kind of match
+        match.compile(agent.params, rival.params)
         say(f"compiled in {time.monotonic() - start:.1f} s; playing ...")
-    else:
-        say("starting the engine, compiling our search, then playing ...")
     report = make_progress_report("games finished")
     result = match(agent.params, rival.params, jax.random.key(a.seed), report)
     hidden = IN_TABLE + BY_SIGN if "mean_points" in result else IN_TABLE
@@ -158,7 +158,7 @@ def measure_returns(a: MatchFlags | ReturnsFlags, mesh, agent, rival) -> Answer:
 
 def engine_conditions(a: GameFlags, entrants):
     """The conditions under which other programs play."""
-    if a.sgf is not None and not any(entrant.engine for entrant in entrants):
+    if a.sgf is not None and not any(entrant.is_engine for entrant in entrants):
         raise ValueError("--sgf records only games against another program (gtp:COMMAND, uci:COMMAND); leave it out")
     return Conditions(a.engine_seconds, a.engine_processes, a.sgf, say)
 

@@ -19,7 +19,7 @@ import jax
 from msgspec import Meta
 from rich.console import Console
 
-from muzero_jax.agent import load_agent, make_agent
+from muzero_jax.agent import Agent, load_agent
 from muzero_jax.apps.commands import parser
 from muzero_jax.apps.engines import gtp, protocol, uci
 from muzero_jax.apps.play import film, placement, solo, terminal, thinking, tree_picture, web_server
@@ -138,19 +138,16 @@ def load(a: PlayFlags, build: Callable | None = None):
     path = a.run or Path(f"{agent_file.PREFIX}{(a.agent or '').removeprefix(agent_file.PREFIX)}")
     trust = Trust(all_code=a.trust_code)
     agent = load_agent(path, a.num_simulations, build, a.board_size, trust)
-    game, thinker = seat(a, agent, build)
+    game, thinker = seat(a, agent)
     return game, thinker, make_notation(agent.environment, a.notation)
 
 
-def seat(a: PlayFlags, agent, build: Callable | None):
+def seat(a: PlayFlags, agent: Agent):
     """The game and the agent, on the device that `--device` names; for auto, on the one that searches fastest here."""
 
     def on(device):
-        params = jax.device_put(agent.params, device)
-        algorithm = build and build(agent.config)
-        made = make_agent(agent.config, algorithm)  # again, because the precision depends on the device
         thinker = thinking.make_thinker(
-            made._replace(num_simulations=agent.num_simulations, params=params, name=agent.name),
+            agent._replace(params=jax.device_put(agent.params, device)),
             num_simulations=agent.num_simulations,
             most_simulations=a.num_simulations or thinking.MOST_SIMULATIONS,
             temperature=a.temperature,

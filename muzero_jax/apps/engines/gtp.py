@@ -16,12 +16,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from muzero_jax.agent.analysis import Analysis
 from muzero_jax.apps.engines.engine import Engine, EngineMove, EngineProcess
 from muzero_jax.apps.engines.game_clock import GameClock
 from muzero_jax.apps.engines.protocol import EngineSession, attempt
 from muzero_jax.apps.play import VERSION, drawing
 from muzero_jax.apps.play.position import BLACK, WHITE, IllegalMove, Position
-from muzero_jax.apps.play.thinking import Analysis, Thinker
+from muzero_jax.apps.play.thinking import Thinker
 from muzero_jax.games import sgf
 from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.notation import LETTERS, PASS, SWAP, Notation

@@ -12,11 +12,12 @@ import math
 import re
 from collections.abc import Callable, Sequence
 
+from muzero_jax.agent.analysis import Analysis
 from muzero_jax.apps.engines.engine import Engine, EngineMove, EngineProcess
 from muzero_jax.apps.engines.protocol import MOVES_TO_GO, EngineSession, attempt, share
 from muzero_jax.apps.play import VERSION
 from muzero_jax.apps.play.position import BLACK, WHITE
-from muzero_jax.apps.play.thinking import MOST_SIMULATIONS, Analysis
+from muzero_jax.apps.play.thinking import MOST_SIMULATIONS
 from muzero_jax.types import EnvState
 
 GO = "go movetime 1000"
@@ -123,7 +124,7 @@ class UciSession(EngineSession):
         digits = re.fullmatch("0*([0-9]{1,9})", value.strip())
         if not digits or not 1 <= int(digits[1]) <= MOST_SIMULATIONS:
             raise ValueError(f"Simulations must be a whole number from 1 to {MOST_SIMULATIONS}")
-        self.thinker.num_simulations = self.thinker.nearest(int(digits[1]))
+        self.thinker.num_simulations = int(digits[1])
 
     def _position(self, words: list[str]) -> None:
         """`position startpos|fen FEN [moves ...]`."""

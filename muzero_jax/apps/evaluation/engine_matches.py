@@ -18,10 +18,12 @@ from jax import Array
 from jax.sharding import Mesh
 
 from muzero_jax.apps.engines import engines
+from muzero_jax.apps.engines.engines import EngineSpec
 from muzero_jax.apps.evaluation import matches
 from muzero_jax.apps.evaluation.arena import Report, ShardedMatch, Summary, silent
 from muzero_jax.apps.evaluation.engine_games import Arbiter, EngineSeat, PlayedGame, PlayerSeat, Seat, record
 from muzero_jax.apps.evaluation.matches import MatchResult
+from muzero_jax.apps.evaluation.player import Player
 from muzero_jax.apps.evaluation.players import Entrant
 from muzero_jax.games.catalogue import game_of
 from muzero_jax.own.files import explained, write_whole
@@ -66,7 +68,8 @@ class EngineMatch:
         self._arbiter = Arbiter(environment)
         if conditions.folder is not None and self._arbiter.has_chance:
             raise ValueError(f"--sgf records no dice, which {environment.name} has; leave it out")
-        self._stochastic = matches.is_stochastic(environment, a.player, b.player)
+        own = [entrant.player for entrant in (a, b) if isinstance(entrant.player, Player)]
+        self._stochastic = matches.is_stochastic(environment, *own)
         self._result = MatchResult(*np.zeros((4, 2, self._num_openings)))  # type: ignore
         self._is_finished = np.zeros((2, self._num_openings), bool)
         self._processes = ExitStack()
@@ -92,16 +95,17 @@ class EngineMatch:
 
     def _tables(self, params: tuple[Params, Params]) -> "queue.SimpleQueue[list[Seat]]":
         """The tables: pairs of seats for A and B, with separate engine processes."""
-        pairs = list(zip(self._entrants, params, strict=True))
-        own = [None if entrant.engine else PlayerSeat(entrant.player, weights) for entrant, weights in pairs]
+        both = [
+            PlayerSeat(entrant.player, weights) if isinstance(entrant.player, Player) else entrant.player
+            for entrant, weights in zip(self._entrants, params, strict=True)
+        ]
         tables: queue.SimpleQueue[list[Seat]] = queue.SimpleQueue()
         for _ in range(min(self._conditions.num_tables, self._is_finished.size)):
-            tables.put([seat or self._start(entrant) for seat, entrant in zip(own, self._entrants, strict=True)])
+            tables.put([self._start(seat) if isinstance(seat, EngineSpec) else seat for seat in both])
         return tables
 
-    def _start(self, entrant: Entrant) -> EngineSeat:
-        assert entrant.engine is not None
-        engine = engines.start(entrant.engine, self._environment, seconds=self._conditions.seconds)
+    def _start(self, spec: EngineSpec) -> EngineSeat:
+        engine = engines.start(spec, self._environment, seconds=self._conditions.seconds)
         self._processes.enter_context(engine.process)
         self._titles.append(engine.title)
         return EngineSeat(engine, self._arbiter.notation)
@@ -182,6 +186,6 @@ def make_match(
     conditions: Conditions,
 ) -> ShardedMatch | EngineMatch:
     """A match of two players: on the mesh's devices, or on the host if one of them is an engine."""
-    if a.engine is b.engine is None:
+    if isinstance(a.player, Player) and isinstance(b.player, Player):
         return ShardedMatch(environment, a.player, b.player, mesh, num_games=num_games, opening_plies=opening_plies)
     return EngineMatch(environment, a, b, num_games=num_games, opening_plies=opening_plies, conditions=conditions)

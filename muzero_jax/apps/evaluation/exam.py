@@ -16,6 +16,7 @@ from muzero_jax.apps.evaluation import equity, openings, oracle_evaluation, play
 from muzero_jax.apps.evaluation.arena import ShardedMatch
 from muzero_jax.apps.evaluation.exact_play.solved import make_oracle
 from muzero_jax.apps.evaluation.matches import points_of, student_interval, wilson_interval
+from muzero_jax.apps.evaluation.player import Player
 from muzero_jax.apps.evaluation.tables import align, percent, percent_interval
 from muzero_jax.games.catalogue import game_of
 
@@ -95,6 +96,7 @@ def _matches(agent: Agent, mesh: Mesh, games: int, seed: int, say: Say) -> Itera
     for name in BY_DICE if game_of(agent.environment).worth else BY_RANDOM_GAMES:
         say(f"{name}: compiling, then playing {games} games ...")
         rival = players.enter(players.parse(name), agent)
+        assert isinstance(rival.player, Player)
         seats = (players.searching(agent), rival.player)
         plies = agent.config.evaluation.opening_plies
         match = ShardedMatch(agent.environment, *seats, mesh, num_games=games, opening_plies=plies)

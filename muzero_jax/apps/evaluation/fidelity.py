@@ -19,12 +19,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from muzero_jax.agent import Agent, make_agent
-from muzero_jax.algorithm import make_algorithm
+from muzero_jax.agent import Agent
+from muzero_jax.algorithm import playing
 from muzero_jax.apps.evaluation import players, positions
 from muzero_jax.apps.evaluation.batches import in_keyed_batches
 from muzero_jax.apps.evaluation.tables import align, percent
-from muzero_jax.config.groups import AlgorithmConfig
 from muzero_jax.games.catalogue import check_for_two, check_without_chance
 from muzero_jax.ops.legal_actions import predicted_legal, uniform_legal_action
 from muzero_jax.search.simulator import policy
@@ -265,10 +264,10 @@ def _walk(agent: Agent, states: EnvState, kind: str, unroll_steps: int, seed: in
 def _search(agent: Agent, states: EnvState, seed: int) -> Means:
     """Errors in the trees of the agent's search from the states, on the host."""
     environment = agent.environment
-    config = agent.config
     # Our own engine keeps trees that can be read; the run's own algorithm may not.
-    config = replace(config, search=replace(config.search, engine="own"), algorithm=AlgorithmConfig())
-    search = make_agent(config, make_algorithm(config, agent.environment, agent.model)).search(agent.num_simulations)
+    config = replace(agent.config, search=replace(agent.config.search, engine="own"))
+    simulator = playing.make_simulator(config, environment, agent.model)
+    search = playing.make_search(config, simulator, agent.num_simulations)
 
     @jax.jit
     def look(key, states):

@@ -50,7 +50,7 @@ class OpeningValues:
 
     def __init__(self, agent: Agent, device: Any = None):
         self._environment = agent.environment
-        search = agent.search()
+        search = agent.search_fn()
         if not is_hex(self._environment):
             name = self._environment.name
             raise ValueError(f"evaluate.py openings is for Hex, and {agent.name} plays {name}; name a run of Hex")

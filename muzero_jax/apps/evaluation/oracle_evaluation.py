@@ -20,7 +20,7 @@ from muzero_jax.apps.evaluation.batches import in_keyed_batches
 from muzero_jax.apps.evaluation.exact_play.oracle import ILLEGAL, Solutions, solve
 from muzero_jax.apps.evaluation.exact_play.solved import make_oracle
 from muzero_jax.apps.evaluation.matches import wilson_interval
-from muzero_jax.apps.evaluation.player import random_player
+from muzero_jax.apps.evaluation.player import Player, random_player
 from muzero_jax.apps.evaluation.players import Agent, Entrant, LoadAgent, PlayerSpec
 from muzero_jax.apps.evaluation.tables import align, fields, percent, percent_interval
 from muzero_jax.games.catalogue import check_for_two, game_of
@@ -151,7 +151,7 @@ def format_table(result: Score) -> str:
 def agent_candidates(agent: Agent, budgets: tuple[int, ...]) -> list[Candidate]:
     """The agent's policy head, then its search without noise at each budget."""
     searches = {"policy head": policy_head_search(agent.model)}
-    searches |= {f"{budget} simulations": agent.search(budget) for budget in budgets}
+    searches |= {f"{budget} simulations": agent.search_fn(budget) for budget in budgets}
 
     def answer(search, params, key, states):
         found = search(params, key, agent.environment.roots(states))
@@ -170,7 +170,9 @@ def named_candidate(spec: PlayerSpec, agent: Agent, load_agent: LoadAgent = load
 
 def _of_entrant(name: str, entrant: Entrant) -> Candidate:
     """A candidate whose values are not judged."""
-    return Candidate(name, entrant.params, entrant.program, lambda *asked: (entrant.player.act(*asked), None))
+    player = entrant.player
+    assert isinstance(player, Player)
+    return Candidate(name, entrant.params, entrant.program, lambda *asked: (player.act(*asked), None))
 
 
 def describe(solved: Solved) -> Score:

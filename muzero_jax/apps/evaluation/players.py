@@ -24,7 +24,8 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from muzero_jax.agent import Agent, check_budget, load_agent, policy_head_search
+from muzero_jax.agent import Agent, load_agent, policy_head_search
+from muzero_jax.agent.agent import check_budget
 from muzero_jax.apps.engines import engines
 from muzero_jax.apps.engines.engines import EngineSpec
 from muzero_jax.apps.evaluation.expectimax import expectimax_player, gain_player, pip_count_player
@@ -59,10 +60,14 @@ class Entrant(NamedTuple):
     """A player ready to play."""
 
     name: str
-    player: Player
+    player: Player | EngineSpec  # an engine is another program, which `EngineMatch` asks for moves
     params: Params
     program: Hashable  # equal for players that differ only in their params
-    engine: EngineSpec | None = None  # the program that plays instead of `player`
+
+    @property
+    def is_engine(self) -> bool:
+        """Whether another program plays."""
+        return isinstance(self.player, EngineSpec)
 
 
 LoadAgent = Callable[[Path], Agent]
@@ -74,7 +79,7 @@ def searching(agent: Agent, num_simulations: int | None = None, *, kind: str = "
     budget = num_simulations or agent.num_simulations
     name = f"{SEARCHES.get(kind, kind)} ({budget} simulation{'s' * (budget != 1)})"
     make = sampling_player if kind == "sampled" else search_player
-    return make(agent.environment, agent.search(num_simulations, true_rules=kind == "rules"), name)
+    return make(agent.environment, agent.search_fn(num_simulations, true_rules=kind == "rules"), name)
 
 
 def policy_head(agent: Agent) -> Player:
@@ -133,7 +138,7 @@ def enter(spec: PlayerSpec, agent: Agent) -> Entrant:
     budget = spec.num_simulations or agent.num_simulations
     if spec.engine is not None:
         engines.check(spec.engine, environment)
-        return program(spec.engine)
+        return Entrant(spec.engine.name, spec.engine, None, spec.engine)
     match spec.kind:
         case "random":
             name = "random"
@@ -152,15 +157,6 @@ def enter(spec: PlayerSpec, agent: Agent) -> Entrant:
         case kind:
             return _enter_network(kind, budget, agent)
     return Entrant(name, player, None, name)
-
-
-def program(spec: EngineSpec) -> Entrant:
-    """Another program, which `EngineMatch` asks for moves; its `player` must not be called."""
-
-    def act(params, key, states):
-        raise AssertionError(f"{spec.name} plays no batches")
-
-    return Entrant(spec.name, Player(spec.name, act), None, spec, spec)
 
 
 def _enter_network(kind: str, budget: int, agent: Agent) -> Entrant:

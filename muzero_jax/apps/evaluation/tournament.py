@@ -88,7 +88,7 @@ def play(
             report(played, len(pairs))
             program = (a.program, b.program)
             key = jax.random.fold_in(jax.random.key(seed), played)
-            if program not in programs or a.engine or b.engine:
+            if program not in programs or a.is_engine or b.is_engine:
                 own = conditions.of_match(played)
                 programs[program] = engine_matches.make_match(environment, a, b, mesh, **counts, conditions=own)
             matches.append({"a": a.name, "b": b.name} | programs[program](a.params, b.params, key))

@@ -7,11 +7,11 @@ not animate SVG, show the last picture.
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 
+from muzero_jax.agent.analysis import Analysis
 from muzero_jax.apps.play import board_picture
 from muzero_jax.apps.play.board_picture import BoardPicture, framed
 from muzero_jax.apps.play.drawing import signed
 from muzero_jax.apps.play.position import Position
-from muzero_jax.apps.play.thinking import Analysis
 from muzero_jax.games.notation import Notation
 
 SECONDS, LAST_SECONDS, MOST_SECONDS = 1.4, 4.0, 120.0

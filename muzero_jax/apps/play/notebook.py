@@ -10,11 +10,11 @@ from functools import partial
 from typing import Any
 
 from muzero_jax.agent import Agent
+from muzero_jax.agent.analysis import Analysis
 from muzero_jax.apps.play import board_picture, drawing
 from muzero_jax.apps.play.boards import BoardDrawing
 from muzero_jax.apps.play.position import BLACK, WHITE, IllegalMove, Position, new_game
-from muzero_jax.apps.play.thinking import Analysis, Thinker, make_thinker
-from muzero_jax.apps.play.trained_agent import TrainedAgent
+from muzero_jax.apps.play.thinking import Thinker, make_thinker
 from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.view import Cell
 
@@ -26,17 +26,16 @@ STYLE = """<style>
 </style>"""
 
 
-def play_against(agent: Agent | TrainedAgent, *, you: str = "", num_simulations: int | None = None) -> "NotebookGame":
+def play_against(agent: Agent, *, you: str = "", num_simulations: int | None = None) -> "NotebookGame":
     """A game against `agent`; make it the last expression of a notebook cell.
 
     Args:
-      agent: from `muzero_jax.load`, or from `agents.load_agent`.
+      agent: from `muzero_jax.load`.
       you: your colour, as the game calls it ("black", "X"); by default the colour that moves first.
       num_simulations: the agent's budget for a move; by default its usual one.
 
     Raises ValueError for a colour that the game does not have.
     """
-    agent = agent.agent if isinstance(agent, TrainedAgent) else agent
     position = new_game(agent.environment)
     colours = position.game.view.colours
     if you and you not in colours:

@@ -10,10 +10,11 @@ from rich.panel import Panel
 from rich.style import Style
 from rich.text import Text
 
+from muzero_jax.agent.analysis import Analysis
 from muzero_jax.apps.play import drawing
 from muzero_jax.apps.play.drawing import Piece, counted
 from muzero_jax.apps.play.position import BLACK, WHITE, Position
-from muzero_jax.apps.play.thinking import Analysis, Thinker
+from muzero_jax.apps.play.thinking import Thinker
 from muzero_jax.games.notation import Notation
 
 INKS = {

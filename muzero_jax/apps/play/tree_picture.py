@@ -8,12 +8,12 @@ is drawn next to the root, with the search policy over its cells.
 from html import escape
 from typing import NamedTuple
 
+from muzero_jax.agent.analysis import Analysis
 from muzero_jax.apps.play import board_picture, tree_view
 from muzero_jax.apps.play.board_picture import BoardPicture
 from muzero_jax.apps.play.drawing import counted, signed
 from muzero_jax.apps.play.position import Position
 from muzero_jax.apps.play.shapes import Length, element, path
-from muzero_jax.apps.play.thinking import Analysis
 from muzero_jax.apps.play.tree_view import Branch
 from muzero_jax.games.notation import Notation
 

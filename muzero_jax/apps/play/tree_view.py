@@ -7,11 +7,8 @@ are marked.
 
 from typing import NamedTuple
 
-import jax
-import numpy as np
-
+from muzero_jax.agent.analysis import Analysis, read_tree
 from muzero_jax.apps.play.position import Position
-from muzero_jax.apps.play.thinking import Analysis
 from muzero_jax.games.notation import Notation
 from muzero_jax.search.tree import ROOT
 
@@ -33,37 +30,33 @@ class Branch(NamedTuple):
     is_legal: bool = True  # False if the rules forbid this move or one above it
 
 
-def branches(found: Analysis, *, depth: int, width: int, width_below: int | None = None) -> Branch:
+def branches(found: Analysis, *, depth: int, width: int) -> Branch:
     """The tree of a search down to `depth` moves, with the `width` most visited moves of every node.
 
     Branches end where chance acts next. The agent's move comes first and is kept, if the search tried it.
-
-    Args:
-      width_below: as `width`, for nodes below the root; 1 gives lines instead of a tree.
     """
-    tree = found.tree
-    best = found.action
-    most = found.most_value
-    assert tree is not None
-    fields = jax.device_get((tree.visits, tree.q, tree.prior, tree.children, tree.value))
-    visits, q, prior, children, value = (np.asarray(field)[:, 0] for field in fields)
-    q, value = (np.clip(x, -most, most) for x in (q, value))  # into the range of the game's results
-    ends = np.zeros(len(visits), bool) if tree.is_chance is None else np.asarray(tree.is_chance)[:, 0]
+    tree = read_tree(found)
 
     def grow(branch: Branch, node: int, left: int) -> Branch:
-        tried = visits[node] > 0 if not ends[node] else np.zeros(visits.shape[1], bool)
-        order = [int(a) for a in np.lexsort((-prior[node], -visits[node])) if tried[a]]
-        if node == ROOT and best in order:
-            order = [best, *(a for a in order if a != best)]
-        limit = width if node == ROOT or width_below is None else width_below
-        kept = order[:limit] if left else []
-        edges = [(a, int(visits[node, a]), float(q[node, a]), float(prior[node, a])) for a in kept]
-        expected = best if node == ROOT else order[0] if order else NO_ACTION
-        below = [Branch(*edge, is_best=branch.is_best and edge[0] == expected) for edge in edges]
-        grown = tuple(grow(child, int(children[node, child.action]), left - 1) for child in below)
-        return branch._replace(hidden=len(order) - len(kept), children=grown)
+        order = tree.tried(node)
+        kept = order[:width] if left else []
+        expected = found.action if node == ROOT else order[0] if order else NO_ACTION
+        children = []
+        for action in kept:
+            child = Branch(
+                action=action,
+                visits=int(tree.visits[node, action]),
+                q=float(tree.q[node, action]),
+                prior=float(tree.prior[node, action]),
+                is_best=branch.is_best and action == expected,
+            )
+            children.append(grow(child, int(tree.children[node, action]), left - 1))
+        return branch._replace(hidden=len(order) - len(kept), children=tuple(children))
 
-    return grow(Branch(NO_ACTION, int(visits[ROOT].sum()), float(value[ROOT]), 1.0, True), ROOT, depth)
+    root = Branch(
+        action=NO_ACTION, visits=int(tree.visits[ROOT].sum()), q=float(tree.value[ROOT]), prior=1.0, is_best=True
+    )
+    return grow(root, ROOT, depth)
 
 
 def named(root: Branch, position: Position, notation: Notation) -> Branch:
@@ -82,21 +75,3 @@ def _dreamt(branch: Branch) -> Branch:
     """A branch that the real game does not reach; without a state, its moves are named by numbers."""
     children = tuple(_dreamt(child) for child in branch.children)
     return branch._replace(text=f"#{branch.action}", is_legal=False, children=children)
-
-
-def expected(found: Analysis, position: Position, notation: Notation, *, width: int, length: int) -> list[list[Branch]]:
-    """The `width` best moves of `position`, each with the legal moves that the search expects after it.
-
-    A line has at most `length` moves, but only one in a game with chance whose tree has no chance nodes. There are no
-    lines if the search keeps no tree.
-    """
-    if found.tree is None:
-        return []
-    is_certain = found.tree.is_chance is not None or not position.has_chance
-    root = branches(found, depth=length if is_certain else 1, width=width, width_below=1)
-    return [[branch for branch in line if branch.is_legal] for line in lines(named(root, position, notation))]
-
-
-def lines(root: Branch) -> list[list[Branch]]:
-    """Each of the root's moves, followed by the first child of each branch."""
-    return [[branch, *(lines(branch)[0] if branch.children else [])] for branch in root.children]

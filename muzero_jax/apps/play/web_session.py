@@ -9,13 +9,14 @@ from typing import Any, Literal
 
 import numpy as np
 
+from muzero_jax.agent.analysis import Analysis, expected_lines
 from muzero_jax.apps.play import tree_picture, tree_view
 from muzero_jax.apps.play.board_picture import board_of
 from muzero_jax.apps.play.boards import svg
 from muzero_jax.apps.play.drawing import counted, signed
 from muzero_jax.apps.play.overlay import history, of_shares, of_values
 from muzero_jax.apps.play.position import Position
-from muzero_jax.apps.play.thinking import Analysis, Thinker
+from muzero_jax.apps.play.thinking import Thinker
 from muzero_jax.games.notation import Notation
 from muzero_jax.games.view import POINTS
 
@@ -220,9 +221,18 @@ class WebGame:
 
     def _lines(self, found: Analysis) -> list[dict[str, Any]]:
         """The expected lines, the best first; without a tree only the agent's move."""
-        lines = tree_view.expected(found, self.position, self.notation, width=NUM_LINES, length=LINE_LENGTH)
+        position = self.position
+        lines = expected_lines(
+            found,
+            position.state,
+            position.move,
+            self.notation,
+            has_chance=position.has_chance,
+            width=NUM_LINES,
+            length=LINE_LENGTH,
+        )
         alone = {"moves": [self._write(found.action)], "visits": None, "value": None}
-        shown = ({"moves": [m.text for m in ms], "visits": ms[0].visits, "value": signed(ms[0].q)} for ms in lines)
+        shown = ({"moves": list(m.moves), "visits": m.visits, "value": signed(m.value)} for m in lines)
         return list(shown) or [alone]
 
     @property

@@ -11,7 +11,6 @@ import pytest
 
 from muzero_jax.apps.engines import engines, gnubg
 from muzero_jax.apps.engines.engine import EngineError
-from muzero_jax.apps.evaluation import players
 from muzero_jax.apps.evaluation.engine_matches import Conditions, EngineMatch
 from muzero_jax.apps.evaluation.player import random_player
 from muzero_jax.apps.evaluation.players import Entrant
@@ -146,7 +145,7 @@ def entrants():
     name = f"gnubg:{REAL or sys.executable} -t -q"
     spec = engines.parse(name)
     ours = Entrant("random", random_player(environment()), None, "random")
-    return players.program(spec), ours
+    return Entrant(name, spec, None, spec), ours
 
 
 @pytest.mark.slow

@@ -245,7 +245,7 @@ def test_a_real_program_beats_random_play(started, tmp_path, game, program, line
     """Passes, promotions, drops and captures of all kinds come up; every game can be read again."""
     environment = environment_of(game)
     entrants = [
-        Entrant(text, Player(text, random_player(environment).act), None, text, engines.parse(text))
+        Entrant(text, engines.parse(text) or random_player(environment), None, text)
         for text in (line.format(programs.installed(program)), "random")
     ]
     match = make(*entrants, environment=environment, num_games=4, folder=tmp_path / "games")

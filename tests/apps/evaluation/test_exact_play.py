@@ -112,7 +112,7 @@ def test_a_swap_takes_the_value_of_the_first_move():
 class Solver(Agent):
     """Its search knows which first moves of 3x3 win, and gives them the value `params` for who makes them."""
 
-    def search(self, num_simulations=None, *, true_rules=False):
+    def search_fn(self, num_simulations=None, *, true_rules=False, trees=False):
         def search(params, key, asked):
             stone = asked.observation[..., :2].any(-1).reshape(-1, 9).argmax(1)
             won = jnp.asarray(openings.WINS[3].ravel())[stone]
@@ -123,7 +123,9 @@ class Solver(Agent):
 
 def test_opening_values_are_search_values_from_the_movers_side():
     environment = make_environment("hex", board_size=3)
-    agent = Solver(*tiny_run.agent()._replace(environment=environment, params=jnp.float32(0.5), name="the solver"))
+    agent = Solver(**vars(tiny_run.agent()))._replace(
+        environment=environment, params=jnp.float32(0.5), name="the solver"
+    )
     result = openings.examine(agent)
     assert (result["size"], result["num_simulations"], result["right"], result["solved"]) == (3, 2, 9, 9)
     np.testing.assert_array_equal(result["values"], np.where(openings.WINS[3], 0.5, -0.5))

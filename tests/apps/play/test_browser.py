@@ -38,9 +38,9 @@ class Site(NamedTuple):
 
 
 @contextlib.contextmanager
-def serving(position, favourite=4):
+def serving(position, favourite=4, **options):
     """The site of a game against an agent that likes an action, for as long as the block lasts."""
-    game = WebGame(position, fake_thinker(favourite=favourite), make_notation(position.environment))
+    game = WebGame(position, fake_thinker(favourite=favourite, **options), make_notation(position.environment))
     listener = web_server.listen(0)
     server = web_server.make_server(game)
     thread = threading.Thread(target=functools.partial(server.run, sockets=[listener]))
@@ -180,8 +180,7 @@ def test_a_game_with_a_swap_by_keys_only(page):
 
 
 def test_2048_by_arrow_keys_with_a_hint_and_watched(page):
-    with serving(of_chance("2048"), favourite=1) as site:
-        site.game.thinker.most_value = 100_000.0  # the preset's
+    with serving(of_chance("2048"), favourite=1, most_value=100_000.0) as site:  # the preset's
         page.open(site)
         assert page.text("status") == "0 points, 0 moves" and page.count(".tile") == 2
         for key in (Keys.ARROW_LEFT, Keys.ARROW_DOWN, Keys.ARROW_RIGHT, Keys.ARROW_UP) * 3:

@@ -189,14 +189,6 @@ def test_a_time_limit_chooses_a_simulation_count_that_fits_it():
     assert thinker.analyse(position, num_simulations=7).num_simulations == 7
 
 
-def test_a_search_of_ones_own_plays_with_the_simulation_counts_that_it_has():
-    position, thinker = opening("tic_tac_toe"), fake_thinker(most_simulations=100)
-    thinker._make_search = {budget: thinker._make_search(budget) for budget in (4, 8)}.__getitem__
-    thinker.prepare(position, 60.0)
-    assert thinker.analyse(position, seconds=60.0).num_simulations == 8
-    assert thinker.analyse(position, num_simulations=64).num_simulations == 4
-
-
 # --- where an agent plays ---------------------------------------------------------------------------------------------
 
 

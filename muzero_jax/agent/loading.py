@@ -1,90 +1,51 @@
-"""A trained network and its search, from a run or a file: all that evaluation and play need.
-
-Only the config and the weights of a run are read.
-"""
+"""Loads the agent of a run or of a file. Only the config and the weights of a run are read."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import jax
-import jax.numpy as jnp
 
-from muzero_jax.algorithm import Algorithm, Build, make_algorithm, playing
+from muzero_jax.agent.agent import Agent, check_budget, make_agent
+from muzero_jax.algorithm import Algorithm, Build
 from muzero_jax.config import config_file
 from muzero_jax.config.config import Config, without_record
-from muzero_jax.config.fields import Simulations, check_value
 from muzero_jax.config.groups import NetworkConfig
 from muzero_jax.own.trust import OWN_FILES_ALONE, Trust
-from muzero_jax.search.simulator import Simulator, policy
 from muzero_jax.storage import agent_file, run_directory, shapes
 from muzero_jax.storage.checkpoint import restore_params
-from muzero_jax.types import Environment, Model, Params, SearchFn, SearchOutput
+from muzero_jax.types import Params
 
 
-class Agent(NamedTuple):
-    """A trained network and its search. Without noise, its moves depend only on the position."""
-
-    config: Config
-    environment: Environment
-    model: Model
-    make_simulator: Callable[[Environment, Model], Simulator]  # as in `Algorithm`
-    make_search: Callable[[Simulator, int | None, bool], SearchFn]
-    num_simulations: int  # of a search, by default
-    params: Params = None
-    iteration: int = 0
-    name: str = "agent"  # the path that it was loaded from
-
-    def search(self, num_simulations: int | None = None, *, true_rules: bool = False) -> SearchFn:
-        """The agent's search, without noise.
-
-        Args:
-          num_simulations: for each position; by default the agent's own budget.
-          true_rules: plan with the ground-truth model, the game's own rules, instead of the learned dynamics.
-        """
-        make = self.make_simulator
-        if true_rules:
-            make = partial(playing.make_simulator, replace(self.config, model="rules"))
-        return self.make_search(make(self.environment, self.model), num_simulations or self.num_simulations, False)
-
-    def with_trees(self) -> "Agent":
-        """The agent with a search that returns its trees, which our search in passes does not."""
-        is_ours = getattr(self.make_search, "func", None) is playing.make_search
-        if not is_ours or self.config.search.engine != "passes":
-            return self
-        search = replace(self.config.search, engine="own")
-        return self._replace(make_search=partial(playing.make_search, replace(self.config, search=search)))
-
-
-def policy_head_search(model: Model) -> SearchFn:
-    """A search without simulations: the network's policy over legal actions, its likeliest action, and its value."""
-
-    def look(params, key, position):
-        output = model.initial_inference(params, position.observation)
-        prior = policy(output, position.legal_action_mask)
-        best = jnp.argmax(jnp.where(position.legal_action_mask, output.policy_logits, -jnp.inf), axis=-1)
-        return SearchOutput(best.astype(jnp.int32), prior, model.to_scalar(output.value_logits))
-
-    return look
-
-
-def make_agent(
-    config: Config,
-    algorithm: Algorithm | None = None,
-    *,
+def load(
+    run: str | Path,
     num_simulations: int | None = None,
-    params: Params = None,
+    board_size: int | None = None,
+    *,
+    algorithm: Algorithm | None = None,
+    trust_code: bool = False,
 ) -> Agent:
-    """An agent with the given weights; its game, network and search come from `algorithm`, by default the config's.
+    """Loads the agent of a run (its newest checkpoint), of a version in it (RUN/versions/N), or of a file.
+
+    `agent:hex_5x5` is an included agent, `agent:PATH.safetensors` an agent in a file of yours.
 
     Args:
-      num_simulations: of a search, by default; if left out, the config's evaluation.num_simulations.
+      run: the run's folder, a version in it, or agent:NAME.
+      num_simulations: the agent's usual search budget; by default the run's evaluation.num_simulations.
+      board_size: the board to play on, if the network fits every board; by default the size of the training.
+      algorithm: the algorithm that you passed to `muzero_jax.train`; by default the one that the config names.
+      trust_code: run the Python files of a game, a network or an algorithm that the run or the agent names; read them
+        first. Files that you trained with yourself, and that have not changed since, run without it.
+
+    Raises ValueError if there is no such run or agent, or if it names a Python file that is not trusted.
     """
-    own = algorithm or make_algorithm(config)
-    made = own.environment, own.model, own.make_simulator, own.make_search
-    return Agent(config, *made, num_simulations or config.evaluation.num_simulations, params)
+    if num_simulations is not None:
+        check_budget(num_simulations, "num_simulations")
+    if board_size is not None and algorithm is not None:
+        raise ValueError("board_size cannot change an algorithm of your own; make the algorithm for that board")
+    build = algorithm and (lambda config: algorithm)
+    return load_agent(Path(run), num_simulations, build, board_size, Trust(all_code=trust_code))
 
 
 def load_agent(
@@ -169,9 +130,3 @@ def _open(path: Path, trust: Trust) -> tuple[Config, Path, Callable[[Params], tu
     step = run_directory.version_of(saved)
     file = saved.run_dir / config_file.FILE
     return config, file, partial(restore_params, saved.folder or saved.run_dir / run_directory.CHECKPOINTS, step=step)
-
-
-def check_budget(number: int, name: str) -> int:
-    """The `number` of simulations, if a search can have so many; else ValueError, which calls it `name`."""
-    check_value(number, Simulations, name)
-    return number

@@ -14,7 +14,6 @@ from muzero_jax.agent import load_agent, make_agent
 from muzero_jax.algorithm import make_algorithm
 from muzero_jax.apps.play import thinking
 from muzero_jax.apps.play.position import new_game
-from muzero_jax.apps.play.trained_agent import TrainedAgent
 from muzero_jax.games.own_game import environment_from
 from tests.reference.gamble import GAMBLE
 from tests.reference.tiny_run import CONFIG
@@ -44,7 +43,7 @@ def test_a_run_is_loaded_by_text_or_path_or_version(untrained_run, agent):
     assert (agent.num_simulations, agent.iteration, agent.environment.name) == (4, 0, "tic_tac_toe")
     assert muzero_jax.load(untrained_run, num_simulations=7).num_simulations == 7
     assert muzero_jax.load(untrained_run / "checkpoints" / "0").name.endswith("checkpoints/0")
-    assert repr(agent) == f"<TrainedAgent {untrained_run}: Tic-tac-toe, iteration 0, 4 simulations>"
+    assert repr(agent) == f"<Agent {untrained_run}: Tic-tac-toe, iteration 0, 4 simulations>"
 
 
 def test_analyse_uses_the_search_that_plays(untrained_run, agent):
@@ -111,7 +110,7 @@ def gambler():
     config = replace(CONFIG, env="gamble")
     algorithm = make_algorithm(config, environment_from(GAMBLE, "gamble"))
     params = jax.jit(algorithm.model.init)(jax.random.key(0))
-    return TrainedAgent(make_agent(config, algorithm, num_simulations=4, params=params))
+    return make_agent(config, algorithm, num_simulations=4, params=params)
 
 
 def test_a_single_player_agent_plays_an_environment_whose_moves_need_a_key(gambler):
