@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from muzero_jax.apps.play import tree_picture, tree_view
-from muzero_jax.apps.play.drawing import counted, signed
+from muzero_jax.apps.play.drawing import counted, judged, signed
 from muzero_jax.apps.play.looks import board_of
 from muzero_jax.apps.play.overlay import history, of_shares, of_values
 from muzero_jax.apps.play.position import Position
@@ -251,8 +251,7 @@ class WebGame:
         if self.position.environment.num_players > 1:
             reach = f" (-{most:g} to +{most:g})" if most is not None and most > 1 else ""
             of = f"Value for {self.position.game.view.colours[self.position.colour_to_move]}{reach}"
-        after = f"{signed(found.value)} after {counted(found.num_simulations, 'simulation')}"
-        return f"{of}: {after}, {signed(found.prior_value)} at first sight."
+        return f"{of}: {judged(found)}."
 
     def _bar(self, found: Analysis) -> float | None:
         """The first player's share of the bar; a single-player game has none.
