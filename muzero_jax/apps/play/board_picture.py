@@ -14,28 +14,16 @@ import numpy as np
 
 from muzero_jax.apps.play import overlay, shapes
 from muzero_jax.apps.play.boards import BoardDrawing
-from muzero_jax.apps.play.chess_board import ChessBoard
-from muzero_jax.apps.play.hex_board import HexBoard
-from muzero_jax.apps.play.overlay import Overlay
-from muzero_jax.apps.play.points_board import PointsBoard
+from muzero_jax.apps.play.looks import board_of
 from muzero_jax.apps.play.position import Position
-from muzero_jax.apps.play.screen_board import Screen
 from muzero_jax.apps.play.shapes import Length
-from muzero_jax.apps.play.tiles_board import Tiles
 from muzero_jax.games.notation import Notation
-from muzero_jax.games.view import CHESS, PIXELS, POINTS, TILES, Cell
+from muzero_jax.games.view import Cell
 
 MARGIN, HEADER, FOOTER, GAP, LETTER = 8, 28, 26, 24, 7.2
 """Pixels."""
 MOST_BESIDE = 5
 """The most moves without a cell that are named below a board."""
-KINDS: dict[str | None, type[BoardDrawing]] = {
-    CHESS: ChessBoard,
-    TILES: Tiles,
-    POINTS: PointsBoard,
-    PIXELS: Screen,
-    "hex": HexBoard,
-}
 STYLE_FILE = Path(__file__).parent / "web" / "board.css"
 
 
@@ -58,15 +46,6 @@ class BoardPicture(NamedTuple):
         return shapes.element("svg", paper + self.ground + self.above, "", **size)
 
 
-def board_of(
-    position: Position, notation: Notation, notes: Overlay = overlay.NOTHING, seat: int | None = None
-) -> BoardDrawing:
-    """The kind of board that the game's view names; arguments as in `BoardDrawing`."""
-    view = position.game.view
-    kind = KINDS.get(view.page, HexBoard if view.leans else BoardDrawing)
-    return kind(position, notation, notes, seat)
-
-
 def draw(
     position: Position,
     notation: Notation,
@@ -80,26 +59,22 @@ def draw(
     board = board_of(position, notation, notes if policy is None else overlay.of_shares(policy))
     beside = _beside(board)
     left, top, right, bottom = board.bounds
-    wide, high = (right - left) * board.cell_size, (bottom - top) * board.cell_size
+    wide, high = (right - left) * board.look.cell_size, (bottom - top) * board.look.cell_size
     width = max(wide, LETTER * max(len(title), len(beside))) + 2 * MARGIN
     head = HEADER * bool(title) + MARGIN
     height = head + high + FOOTER * bool(beside) + MARGIN
-    frame = " ".join(map(shapes.length, (left, top, right - left, bottom - top)))
-
-    def placed(content: str) -> str:
-        place = {"x": MARGIN, "y": head, "width": wide, "height": high}
-        return shapes.element("svg", content, f"board {board.kind}", viewBox=frame, **place)
-
+    place = {"x": MARGIN, "y": head, "width": wide, "height": high}
     words = [(title, 18.0, "title"), (beside, height - 12, "")]
     lines = [shapes.element("text", escape(text), class_, x=MARGIN, y=y) for text, y, class_ in words if text]
-    return framed("\n".join([placed(board.above()), *lines]), width, height, placed(board.ground()))
+    above = board.layer(board.above(), **place)
+    return framed("\n".join([above, *lines]), width, height, board.layer(board.ground(), **place))
 
 
 def place_of(board: BoardDrawing, cell: Cell) -> dict[str, Length]:
     """Where a cell lies in the picture of a board without a title, in pixels."""
     x, y = board.centre(cell)
     left, top, _, _ = board.bounds
-    size = board.cell_size
+    size = board.look.cell_size
     return {
         "left": MARGIN + (x - 0.5 - left) * size,
         "top": MARGIN + (y - 0.5 - top) * size,

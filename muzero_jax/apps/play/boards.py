@@ -1,33 +1,69 @@
 """A board as SVG: the drawing in the web page, notebooks, films and pictures of trees.
 
+`BoardDrawing` draws any position. What a kind of board has of its own is a record, `Look`: numbers and functions that
+can be combined freely. `stones_board.PLAIN` is a grid of squares, and `looks.LOOKS` has the kinds by name.
+
 A board has three layers. The ground does not change in a game, so that a film draws it once. Above it lie the stones,
 the last move and the overlay. On top are the cells that a person clicks, with their names, contents and moves; only the
 page needs them. Colours are classes (web/board.css).
 """
 
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property, partial
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Int
 
-from muzero_jax.apps.play import shapes
-from muzero_jax.apps.play.drawing import captions
+from muzero_jax.apps.play import drawing, shapes
 from muzero_jax.apps.play.overlay import NOTHING, Note, Overlay
 from muzero_jax.apps.play.position import RESIGN, Position
 from muzero_jax.apps.play.shapes import Length, Point
 from muzero_jax.games.layout import cells_first
 from muzero_jax.games.notation import Notation
-from muzero_jax.games.view import CHESS, COLUMNS, EMPTY, FIRST, POINTS, SECOND, Cell
+from muzero_jax.games.view import EMPTY, Cell, Squares
 
 STRONGEST_ARROWS = 4
+LABELLED = 1.05
+"""The least distance from the first cells to the border if rows and columns have labels."""
+LINE = 0.7
+"""The height of a line of text below the board."""
 Ends = tuple[Cell, Cell]
 """The cells where a move of two clicks begins and ends."""
+Bounds = tuple[Length, Length, Length, Length]
+"""Left, top, right and bottom."""
 
 
-def action_cells(page: str | None, shape: tuple[int, int], location: Int[np.ndarray, " A"]) -> Int[np.ndarray, " A"]:
-    """The cell of the drawn board (row * width + column) that each action touches; -1 for none or unknown.
+class Look(NamedTuple):
+    """A kind of board; lengths are in cells."""
+
+    kind: str  # the CSS class of the whole drawing
+    squares: Callable[[Position, int], Squares]  # (position, the side at the bottom) -> what each cell holds
+    place: Callable[[Cell], Point]  # the middle of a cell
+    shape: Callable[[Point, Length], list[Point]]  # (middle, inset) -> the corners of a cell, made smaller by the inset
+    ground: Callable[["BoardDrawing"], str]  # the board without stones and labels
+    piece: Callable[["BoardDrawing", Point, str], str]  # (board, middle, text of a cell) -> what the cell holds
+    above: Callable[["BoardDrawing"], str]  # stones, marks and overlay
+    cells: Callable[["BoardDrawing"], Iterator[str]]  # what a person can click
+    name: Callable[["BoardDrawing", Cell], str]  # of a cell
+    ends: Callable[["BoardDrawing", int], Ends | None] | None = None  # of an action; None: a move takes one click
+    margins: Bounds = (0.6, 0.6, 0.6, 0.6)  # from the middles of the outermost cells
+    column_labels: Point = (0, -0.8)  # from the middles of the first row
+    row_labels: Point = (-0.8, 0)  # from the middles of the first column
+    has_captions: bool = True  # whether lines of text stand below
+    is_by_column: bool = False  # whether a click chooses a column, whose lowest free cell is meant
+    is_turned: bool = False  # whether a person who plays the second side sees it at the bottom
+    cell_size: int = 46  # pixels, in a picture that stands alone
+    radius: Length = 0.36  # of a stone
+    marks: Mapping[str, Length] = MappingProxyType({"last": 0.44})
+    """radii of the marks that are circles, by class: `last` move, `won`, `note` and `choice`; others fill their cell"""
+    pieces: Mapping[str, str] = MappingProxyType({})  # text that `piece` draws instead of writing it -> its name
+    arrows: Mapping[str, Point] = MappingProxyType({})  # moves that the overlay shows by arrows from the middle
+
+
+def action_cells(look: Look, shape: tuple[int, int], location: Int[np.ndarray, " A"]) -> Int[np.ndarray, " A"]:
+    """The cell of the drawn board that each action touches; -1 for none or unknown.
 
     If a game has fewer actions than cells and only the default locations, its actions may mean anything, so they get
     -1, unless they are the columns of a board of columns.
@@ -36,93 +72,75 @@ def action_cells(page: str | None, shape: tuple[int, int], location: Int[np.ndar
       location: of the game's layout (`Board.action_location`).
     """
     num_actions = len(location)
-    is_fit = num_actions == shape[1] if page == COLUMNS else num_actions >= shape[0] * shape[1]
+    is_fit = num_actions == shape[1] if look.is_by_column else num_actions >= shape[0] * shape[1]
     is_default = np.array_equal(location, cells_first(shape, num_actions))
     return np.asarray(location) if is_fit or not is_default else np.full(num_actions, -1)
 
 
-class Look(NamedTuple):
-    """How a kind of board draws its cells."""
-
-    radius: float = 0.36  # of a stone
-    last: float = 0.44  # radius of the mark of the last move
-    has_discs: bool = False  # whether marks are discs instead of filling the cell
-
-
-LOOKS = {"go": Look(0.46, 0.2, True), "othello": Look(0.41, 0.2, True), COLUMNS: Look(0.42, 0.2, True)}
-LOOKS |= {"hex": Look(0.36, 0.2)}
-
-
 class BoardDrawing:
-    """A position on a board of squares.
+    """A position on a board.
 
     Args:
       seat: the side that a person plays, drawn at the bottom; None: the first player is at the bottom.
     """
 
-    cell_size = 46
-    """Pixels of a cell in a picture that stands alone."""
-
-    def __init__(self, position: Position, notation: Notation, overlay: Overlay = NOTHING, seat: int | None = None):
+    def __init__(
+        self, look: Look, position: Position, notation: Notation, overlay: Overlay = NOTHING, seat: int | None = None
+    ):
+        self.look = look
         self.position = position
         self.notation = notation
         self.overlay = overlay
+        self.seat = seat
+        self.viewer = seat or 0  # the side at the bottom
         self.view = position.game.view
-        self.squares = position.squares
-        self.page = self.view.page
+        self.squares = look.squares(position, self.viewer)
         self.height = len(self.squares)
         self.width = len(self.squares[0])
-        self.seat = seat
-        self.look = LOOKS.get(self.kind, Look())
+        self.every = [(row, column) for row in range(self.height) for column in range(self.width)]
+        self.captions = drawing.captions(position) if look.has_captions else []
         shape = (self.height, self.width)
         board = position.environment.board
         location = cells_first(shape, position.environment.num_actions)
         if board is not None and board.shape == shape:
             location = np.asarray(board.action_location)
-        elif self.page is None:
+        elif self.view.page is None:
             location = np.full_like(location, -1)
-        self.location = action_cells(self.page, shape, location)
-
-    @property
-    def kind(self) -> str:
-        """The CSS class of the whole drawing."""
-        return self.page or "plain"
+        self.location = action_cells(look, shape, location)
 
     # --- where things lie ---------------------------------------------------------------------------------------------
 
     @property
-    def bounds(self) -> tuple[Length, Length, Length, Length]:
+    def bounds(self) -> Bounds:
         """Left, top, right and bottom."""
-        near = -1.05 if self.notation.columns else -0.6
-        return near, near, self.width - 0.4, self.height - 0.4 + 0.7 * len(self.captions)
-
-    @property
-    def captions(self) -> list[str]:
-        """Lines of text below the board: what both sides hold, and the view's caption."""
-        return captions(self.position)
-
-    @cached_property
-    def every(self) -> list[Cell]:
-        """All cells."""
-        return [(row, column) for row in range(self.height) for column in range(self.width)]
+        left, top, right, bottom = self.look.margins
+        least = LABELLED if self.notation.columns else 0.0
+        x, y = self.look.place((self.height - 1, self.width - 1))
+        return -max(left, least), -max(top, least), x + right, y + bottom + LINE * len(self.captions)
 
     def drawn(self, cell: Cell) -> Cell:
         """The row and column in which a cell is drawn."""
-        return cell
+        is_upside_down = self.look.is_turned and self.viewer == 1
+        return (self.height - 1 - cell[0], self.width - 1 - cell[1]) if is_upside_down else cell
 
     def centre(self, cell: Cell) -> Point:
         """The middle of a cell."""
-        row, column = self.drawn(cell)
-        return column, row
+        return self.look.place(self.drawn(cell))
 
     def outline(self, cell: Cell, inset: Length = 0.0) -> str:
         """The path around a cell, made smaller by `inset` on each side."""
-        return shapes.outline(shapes.square(self.centre(cell), inset))
+        return shapes.outline(self.look.shape(self.centre(cell), inset))
 
-    def name(self, cell: Cell) -> str:
-        """The name of a cell by the board's labels, else by row and column numbers."""
-        columns, rows = self.notation.columns, self.notation.rows
-        return columns[cell[1]] + rows[cell[0]] if columns and rows else f"row {cell[0] + 1}, column {cell[1] + 1}"
+    def labels(self) -> Iterator[tuple[str, Point]]:
+        """The names of columns and rows, and where they stand."""
+        right, down = self.look.column_labels
+        for column, text in enumerate(self.notation.columns):
+            x, y = self.look.place((0, self.drawn((0, column))[1]))
+            yield text, (x + right, y + down)
+        right, down = self.look.row_labels
+        for row, text in enumerate([] if self.look.is_by_column else self.notation.rows):
+            x, y = self.look.place((self.drawn((row, 0))[0], 0))
+            yield text, (x + right, y + down)
 
     # --- which moves belong where -------------------------------------------------------------------------------------
 
@@ -131,116 +149,88 @@ class BoardDrawing:
         return self.notation.write(self.position.state, action)
 
     def cell_of(self, action: int) -> Cell | None:
-        """The cell that a move touches; on a board of columns, the lowest free cell of the column."""
-        if self.location[action] < 0:
+        """The cell that a move of one click touches."""
+        if self.look.ends or self.location[action] < 0:
             return None
         row, column = divmod(int(self.location[action]), self.width)
-        if self.page != COLUMNS:
+        if not self.look.is_by_column:
             return row, column
         free = [r for r in range(self.height) if self.squares[r][column] == EMPTY]
         return (free[-1], column) if free else None
 
     def ends(self, action: int) -> Ends | None:
         """The cells where a move of two clicks begins and ends; None for other moves."""
-        return None
+        return self.look.ends(self, action) if self.look.ends else None
 
     def paths(self) -> dict[str, tuple[str, str]]:
         """The legal moves of two clicks: text -> names of their first and last cell."""
         found = {action: self.ends(action) for action in self.position.legal_actions()}
-        return {self.write(action): (self.name(ends[0]), self.name(ends[1])) for action, ends in found.items() if ends}
+        name = partial(self.look.name, self)
+        return {self.write(action): (name(ends[0]), name(ends[1])) for action, ends in found.items() if ends}
 
     @cached_property
     def clicked(self) -> dict[Cell, int]:
         """The action that one click plays, legal or not: the only one in that cell or column."""
-        if self.page in (CHESS, POINTS):
+        if self.look.ends:
             return {}
-        num_places = self.width if self.page == COLUMNS else self.height * self.width
+        num_places = self.width if self.look.is_by_column else self.height * self.width
         actions: dict[int, list[int]] = {}
         for action in np.flatnonzero(self.location >= 0).tolist():
             actions.setdefault(int(self.location[action]) % num_places, []).append(action)
         found = {cell: actions.get((cell[0] * self.width + cell[1]) % num_places, []) for cell in self.every}
         single = {cell: these[0] for cell, these in found.items() if len(these) == 1}
         # Without a known page, only moves that are written like the cell are surely meant by a click.
-        return {cell: a for cell, a in single.items() if self.page or self.write(a) == self.name(cell)}
+        return {cell: a for cell, a in single.items() if self.view.page or self.write(a) == self.look.name(self, cell)}
 
     @property
     def num_clicks(self) -> int:
         """How many clicks on the board play a move; 0 if only buttons and keys play moves."""
-        return 2 if self.page in (CHESS, POINTS) else 1 if self.clicked else 0
+        return 2 if self.look.ends else 1 if self.clicked else 0
 
     def loose(self) -> list[int]:
         """The actions in the overlay that touch no cell of the board."""
         return [action for action in self.overlay.notes if self.cell_of(action) is None and not self.ends(action)]
 
-    # --- what is drawn ------------------------------------------------------------------------------------------------
+    def last_cells(self) -> list[Cell]:
+        """The cells of the last move."""
+        if not self.position.plies or self.position.plies[-1].action == RESIGN:
+            return []
+        if self.position.swapped:  # the mirrored stone, the only one on the board
+            return [cell for cell in self.every if self.squares[cell[0]][cell[1]] != EMPTY]
+        action = self.position.plies[-1].action
+        before = BoardDrawing(self.look, self.position.undo(), self.notation)
+        cell = before.cell_of(action) if self.view.page or self.view.marks_last else None
+        return list(before.ends(action) or ([cell] if cell else []))
+
+    # --- layers -------------------------------------------------------------------------------------------------------
 
     def ground(self) -> str:
         """The board without its stones, and its labels."""
         size = min(0.42, 0.2 + 0.02 * self.width)  # relative to a cell, so larger on large boards
-        places = [(text, self.above_column(column)) for column, text in enumerate(self.notation.columns)]
-        rows = self.notation.rows if self.page != COLUMNS else []
-        places += [(text, self.before_row(row)) for row, text in enumerate(rows)]
-        labels = [shapes.text(text, at, "label", size) for text, at in places]
-        return "".join([*self.grounds(), *labels])
-
-    def above_column(self, column: int) -> Point:
-        """Where the label of a column stands."""
-        return self.centre((0, column))[0], -0.8
-
-    def before_row(self, row: int) -> Point:
-        """Where the label of a row stands."""
-        return -0.8, self.centre((row, 0))[1]
-
-    def grounds(self) -> list[str]:
-        """The cells; or the rack of Connect Four with its holes; or the lines of a Go board."""
-        if self.page == COLUMNS:
-            rack = shapes.box(-0.5, -0.5, self.width, self.height, "ground", 0.1)
-            return [rack, *(self.circle("hole", cell, 0.42) for cell in self.every)]
-        return self._lines() if self.page == "go" else [shapes.path("ground", "".join(map(self.outline, self.every)))]
-
-    def _lines(self) -> list[str]:
-        """The lines and star points of a Go board."""
-        last = self.width - 1
-        near = 3 if last > 12 else 2
-        stars = [near, last / 2, last - near] if last > 12 else [near, last - near]
-        points = [(x, y) for x in stars for y in stars] + [(last / 2, last / 2)]
-        lines = "".join(
-            shapes.outline([(0, i), (last, i)], "") + shapes.outline([(i, 0), (i, last)], "") for i in range(last + 1)
-        )
-        wood = shapes.box(-0.55, -0.55, last + 1.1, last + 1.1, "wood", 0.1)
-        return [wood, shapes.path("grid", lines), *(shapes.circle(at, 0.08, "star") for at in points)]
+        return self.look.ground(self) + "".join(shapes.text(text, at, "label", size) for text, at in self.labels())
 
     def above(self) -> str:
-        """Stones, marks of the last move and of the win, and the overlay."""
-        notes, arrows, choice = self.noted()
-        won = self.position.winning_cells
-        patches = [self.patch("won", cell) for cell in won]
-        under = [] if self.look.has_discs else patches
-        under += [self.patch(f"note {note.kind}", cell, 0.12 + 0.75 * note.strength) for cell, note in notes.items()]
-        over = (patches if self.look.has_discs else []) + [self.last(cell) for cell in self.last_cells()]
-        over += [self.patch("choice", choice)] if choice else []
-        pieces = []
-        for cell in self.every:
-            x, y = self.centre(cell)
-            text = self.squares[cell[0]][cell[1]]
-            note = notes.get(cell)
-            raised = 0.2 if note and self.is_letter(text) else 0.0  # so that both can be read
-            pieces += [self.piece((x, y - raised), text)] if text != EMPTY else []
-            over += [shapes.text(note.text, (x, y + raised), "number", 0.24)] if note else []
-        return "".join([*under, *pieces, *over, *arrows, *self.captioned()])
-
-    def captioned(self) -> Iterator[str]:
-        """The captions below the board, as large as their length allows."""
+        """What lies on the board, and the captions below it, as large as their length allows."""
+        parts = [self.look.above(self)]
         left, _, right, bottom = self.bounds
         for row, line in enumerate(reversed(self.captions)):
             size = min(0.42, (right - left) / (0.56 * max(1, len(line))))
-            yield shapes.text(line, ((left + right) / 2, bottom - (row + 0.4) * 0.7), "caption", size)
+            parts.append(shapes.text(line, ((left + right) / 2, bottom - (row + 0.4) * LINE), "caption", size))
+        return "".join(parts)
 
-    def noted(self) -> tuple[dict[Cell, Note], list[str], Cell | None]:
-        """(the overlay's notes by cell, its arrows, the cell of the agent's move)."""
-        placed = {self.cell_of(action): note for action, note in self.overlay.notes.items()}
-        notes = {cell: note for cell, note in placed.items() if cell is not None}
-        return notes, [], None if self.overlay.choice is None else self.cell_of(self.overlay.choice)
+    def layer(self, content: str, **attributes: str | Length) -> str:
+        """A layer, or several, as one SVG element."""
+        left, top, right, bottom = self.bounds
+        frame = " ".join(map(shapes.length, (left, top, right - left, bottom - top)))
+        return shapes.element("svg", content, f"board {self.look.kind}", viewBox=frame, **attributes)
+
+    def svg(self) -> str:
+        """The drawing with its clickable cells as one SVG element that fills its place."""
+        layers = self.ground() + self.above() + "".join(self.look.cells(self))
+        label = f"Board, {self.height} rows of {self.width}"
+        return self.layer(layers, role="group", aria_label=label, aria_describedby="keys")
+
+    # --- for the functions of a look ----------------------------------------------------------------------------------
 
     def strongest(self) -> dict[int, tuple[Note, Ends]]:
         """The moves of two clicks that get an arrow: those with the largest numbers, and the agent's own."""
@@ -257,107 +247,15 @@ class BoardDrawing:
         strength = {"share": note.strength, "good": (1 + note.strength) / 2, "bad": (1 - note.strength) / 2}
         return shapes.arrow(start, end, strength[note.kind], "of-choice" if action == self.overlay.choice else "")
 
-    def last_cells(self) -> list[Cell]:
-        """The cells of the last move."""
-        if not self.position.plies or self.position.plies[-1].action == RESIGN:
-            return []
-        if self.position.swapped:  # the mirrored stone, the only one on the board
-            return [cell for cell in self.every if self.squares[cell[0]][cell[1]] != EMPTY]
-        action = self.position.plies[-1].action
-        before = type(self)(self.position.undo(), self.notation)
-        cell = before.cell_of(action) if self.page or self.view.marks_last else None
-        return list(before.ends(action) or ([cell] if cell else []))
-
-    def last(self, cell: Cell) -> str:
-        """The mark of the last move."""
-        return self.circle("last", cell, self.look.last)
-
-    def patch(self, class_: str, cell: Cell, opacity: float | None = None) -> str:
-        """A mark that fills a cell or is a disc in it; winning cells are filled to their edges."""
-        if self.look.has_discs:
-            return self.circle(class_, cell, 0.42, opacity)
-        return shapes.path(class_, self.outline(cell, 0.0 if class_ == "won" else 0.06), fill_opacity=opacity)
-
-    def circle(self, class_: str, cell: Cell, radius: float, opacity: float | None = None) -> str:
-        """A circle in the middle of a cell."""
-        return shapes.circle(self.centre(cell), radius, class_, opacity)
-
-    def is_letter(self, text: str) -> bool:
-        """Whether a cell holds letters, not stones and not nothing."""
-        return text != EMPTY and not set(text) <= {FIRST, SECOND}
-
-    def piece(self, at: Point, text: str) -> str:
-        """The drawing of a cell's content."""
-        if self.is_letter(text):
-            return shapes.text(text, at, "letter", min(0.5, 1.15 / len(text)))
-        if self.page == "tic_tac_toe" and self.view.colours == (FIRST, SECOND):
-            return self.mark(at, text)
-        radius = self.look.radius if len(text) == 1 else min(0.3, 0.46 / len(text))
-        middle = (len(text) - 1) / 2
-        stones = [((at[0] + 2 * radius * (i - middle), at[1]), self.ink(c)) for i, c in enumerate(text)]
-        return "".join(shapes.circle(place, radius, f"stone {ink}") for place, ink in stones)
-
-    def mark(self, at: Point, text: str) -> str:
-        """A cross or a nought."""
-        class_, (left, top), (right, low) = f"mark {self.ink(text)}", *shapes.square(at, 0.25)[::2]
-        if text == SECOND:
-            return shapes.circle(at, 0.27, class_)
-        bars = shapes.outline([(left, top), (right, low)], ""), shapes.outline([(left, low), (right, top)], "")
-        return shapes.path(class_, "".join(bars))
-
-    def ink(self, stone: str) -> str:
-        """The colour of a side's stones."""
-        return self.view.inks[stone == SECOND]
-
-    # --- what is clicked and said -------------------------------------------------------------------------------------
-
-    def cells(self) -> Iterator[str]:
-        """The clickable cells, each with its place, name and content, and the move that a click on it plays."""
-        notes, _, choice = self.noted()
-        lasts = self.last_cells()
-        won = self.position.winning_cells
-        for cell in self.every:
-            name = self.name(cell)
-            note = notes[cell].text if cell in notes else ""
-            said = {
-                name: True,
-                self.holds(self.squares[cell[0]][cell[1]]): True,
-                "last move": cell in lasts,
-                "part of the win": cell in won,
-                f"agent: {note}": note,
-                "the agent's move": cell == choice,
-            }
-            move = self.write(self.clicked[cell]) if cell in self.clicked else None
-            label = ", ".join(words for words, is_so in said.items() if is_so)
-            yield self.cell(cell, self.outline(cell), label, move, f"{move or name}: {note}" if note else None)
-
-    def cell(self, cell: Cell, outline: str, label: str, move: str | None, tip: str | None) -> str:
+    def cell(self, cell: Cell, label: str, move: str | None, tip: str | None) -> str:
         """One clickable cell; JavaScript finds it by its row and column as drawn, or by its name."""
         row, column = map(str, self.drawn(cell))
         acts = {"role": "button", "tabindex": "-1"} if self.num_clicks else {"role": "img"}
         data = {
             "data_row": row,
             "data_column": column,
-            "data_cell": self.name(cell),
+            "data_cell": self.look.name(self, cell),
             "data_move": move,
             "data_tip": tip,
         }
-        return shapes.path("cell", outline, **data, **acts, aria_label=label)
-
-    def holds(self, text: str) -> str:
-        """The content of a cell in words."""
-        if self.is_letter(text):
-            return text
-        if text == EMPTY:
-            return "empty"
-        return " and ".join(self.view.colours[stone == SECOND] for stone in text)
-
-
-def svg(board: BoardDrawing) -> str:
-    """The drawing with its clickable cells as one SVG element that fills its place."""
-    left, top, right, bottom = board.bounds
-    parts = board.ground() + board.above() + "".join(board.cells())
-    frame = " ".join(map(shapes.length, (left, top, right - left, bottom - top)))
-    label = f"Board, {board.height} rows of {board.width}"
-    acts = {"role": "group", "aria_label": label, "aria_describedby": "keys"}
-    return shapes.element("svg", parts, f"board {board.kind}", viewBox=frame, **acts)
+        return shapes.path("cell", self.outline(cell), **data, **acts, aria_label=label)

@@ -9,6 +9,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from muzero_jax.apps.play.position import Position
+from muzero_jax.apps.play.thinking import Analysis
 from muzero_jax.games import view
 from muzero_jax.games.notation import Notation
 
@@ -73,6 +74,12 @@ def signed(value: float) -> str:
 def counted(number: int | float, noun: str) -> str:
     """`1 move`, `1,024 points`."""
     return f"{round(number, 2):,.10g} {noun}{'' if number == 1 else 's'}"
+
+
+def judged(found: Analysis) -> str:
+    """The value of a position in words, after search and by the network."""
+    after = f"{signed(found.value)} after {counted(found.num_simulations, 'simulation')}"
+    return f"{after}, {signed(found.prior_value)} at first sight"
 
 
 def plain(lines: list[Line]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from muzero_jax.agent import Agent
 from muzero_jax.agent.analysis import Analysis
-from muzero_jax.apps.play import board_picture, drawing
+from muzero_jax.apps.play import board_picture, drawing, looks
 from muzero_jax.apps.play.boards import BoardDrawing
 from muzero_jax.apps.play.position import BLACK, WHITE, IllegalMove, Position, new_game
 from muzero_jax.apps.play.thinking import Thinker, make_thinker
@@ -153,7 +153,7 @@ class GamePanel:
 
     def show(self, game: NotebookGame) -> None:
         """Updates the widgets to the present position."""
-        board = board_picture.board_of(game.position, game.notation)
+        board = looks.board_of(game.position, game.notation)
         legal = set(game.position.legal_actions())
         self.picture.value = board_picture.draw(game.position, game.notation).svg
         for cell, button in self.cells.items():
@@ -182,7 +182,7 @@ MOST_OTHERS = 4
 
 def _make_panel(game: NotebookGame) -> GamePanel | None:
     """The buttons of a game in which clicks play all but a few moves; else, or without ipywidgets, None."""
-    board = board_picture.board_of(game.position, game.notation)
+    board = looks.board_of(game.position, game.notation)
     clicked = set(board.clicked.values())
     num_actions = game.position.environment.num_actions
     try:

@@ -6,7 +6,7 @@ the same outcome.
 
 from collections.abc import Iterable
 
-from muzero_jax.apps.play.drawing import counted, signed
+from muzero_jax.apps.play.drawing import counted, judged
 from muzero_jax.apps.play.position import BLACK
 from muzero_jax.apps.play.terminal import TerminalGame
 
@@ -59,8 +59,4 @@ class SoloGame(TerminalGame):
         return f"{counted(self.position.total, 'point')} after {counted(len(self.position.plies), 'move')}"
 
     def _eval(self) -> None:
-        analysis = self._analyse()
-        self._say(
-            f"expected from here: {signed(analysis.value)} after {counted(analysis.num_simulations, 'simulation')}, "
-            f"{signed(analysis.prior_value)} at first sight"
-        )
+        self._say(f"expected from here: {judged(self._analyse())}")

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from muzero_jax.agent.analysis import Analysis
 from muzero_jax.apps.play import drawing
-from muzero_jax.apps.play.drawing import Piece, counted
+from muzero_jax.apps.play.drawing import Piece, judged
 from muzero_jax.apps.play.position import BLACK, WHITE, Position
 from muzero_jax.apps.play.thinking import Thinker
 from muzero_jax.games.notation import Notation
@@ -177,10 +177,7 @@ class TerminalGame:
         analysis = self._analyse()
         to_move = self.names[self.position.colour_to_move]
         most = self.thinker.most_value
-        self._say(
-            f"expected result for {to_move}, from {-most:g} (lost) to +{most:g} (won): {analysis.value:+.2f} "
-            f"after {counted(analysis.num_simulations, 'simulation')}, {analysis.prior_value:+.2f} at first sight"
-        )
+        self._say(f"expected result for {to_move}, from {-most:g} (lost) to +{most:g} (won): {judged(analysis)}")
 
     def _undo(self) -> None:
         """Goes back to the person's last turn."""

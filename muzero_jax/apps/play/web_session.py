@@ -11,9 +11,8 @@ import numpy as np
 
 from muzero_jax.agent.analysis import Analysis, expected_lines
 from muzero_jax.apps.play import tree_picture, tree_view
-from muzero_jax.apps.play.board_picture import board_of
-from muzero_jax.apps.play.boards import svg
-from muzero_jax.apps.play.drawing import counted, signed
+from muzero_jax.apps.play.drawing import counted, judged, signed
+from muzero_jax.apps.play.looks import board_of
 from muzero_jax.apps.play.overlay import history, of_shares, of_values
 from muzero_jax.apps.play.position import Position
 from muzero_jax.apps.play.thinking import Thinker
@@ -36,8 +35,8 @@ Shown = Literal["policy", "values", "prior"]
 class WebGame:
     """One game against one agent; not for concurrent calls.
 
-    In all methods, `seat` is the side that a person plays, which turns the board (`boards.Board`), and `ply` is the ply
-    that the page shows: ValueError if the game has moved on since.
+    In all methods, `seat` is the side that a person plays, which turns the board (`boards.BoardDrawing`), and `ply` is
+    the ply that the page shows: ValueError if the game has moved on since.
     """
 
     def __init__(self, position: Position, thinker: Thinker, notation: Notation):
@@ -63,8 +62,8 @@ class WebGame:
             "title": game.title,
             "size": f"{board.height}×{board.width}" if view.page in ("hex", "go") else "",
             "goal": game.goal,
-            "board": board.kind,
-            "svg": svg(board),
+            "board": board.look.kind,
+            "svg": board.svg(),
             "squares": position.squares,
             "clicks": board.num_clicks,
             "paths": paths,
@@ -138,8 +137,8 @@ class WebGame:
             "ply": len(self.position.plies),
             "move": self._write(choice),
             "notes": {self._write(action): note.text for action, note in notes.notes.items()},
-            "svg": svg(board),
-            "is_ringed": board.page != POINTS or board.ends(choice) is None,  # an arrow is no ring
+            "svg": board.svg(),
+            "is_ringed": board.look.kind != POINTS or board.ends(choice) is None,  # an arrow is no ring
             "num_simulations": found.num_simulations,
             "said": self._said(found),
             "bar": self._bar(found),
@@ -262,8 +261,7 @@ class WebGame:
         if self.position.environment.num_players > 1:
             reach = f" (-{most:g} to +{most:g})" if most is not None and most > 1 else ""
             of = f"Value for {self.position.game.view.colours[self.position.colour_to_move]}{reach}"
-        after = f"{signed(found.value)} after {counted(found.num_simulations, 'simulation')}"
-        return f"{of}: {after}, {signed(found.prior_value)} at first sight."
+        return f"{of}: {judged(found)}."
 
     def _bar(self, found: Analysis) -> float | None:
         """The first player's share of the bar; a single-player game has none.

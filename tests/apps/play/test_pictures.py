@@ -6,13 +6,13 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from muzero_jax.apps.play import board_picture, boards, drawing, film, overlay, shapes, tree_picture, tree_view
+from muzero_jax.apps.play import board_picture, boards, drawing, film, looks, overlay, shapes, tree_picture, tree_view
 from muzero_jax.apps.play.position import opening_of
 from muzero_jax.apps.play.thinking import Analysis
 from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.environment import environment_of, make_environment
 from muzero_jax.games.game import Game
-from muzero_jax.games.view import PIXELS, View
+from muzero_jax.games.view import PAGES, PIXELS, View
 from muzero_jax.search.tree import Tree
 from tests.reference.drop import DROP
 from tests.reference.play import notation, of_chance, opening, played
@@ -25,7 +25,7 @@ def moves_of(position):
 
 
 def board(position, notes=overlay.NOTHING, seat=None):
-    return board_picture.board_of(position, moves_of(position), notes, seat)
+    return looks.board_of(position, moves_of(position), notes, seat)
 
 
 def elements(svg, selector):
@@ -71,6 +71,10 @@ def test_every_board_has_its_pieces_and_marks(name, moves, classes):
     assert {class_: len(elements(svg, class_)) for class_ in classes} == classes
 
 
+def test_every_page_that_a_view_may_name_has_a_look():
+    assert set(looks.LOOKS) == set(PAGES)
+
+
 # --- overlays ---------------------------------------------------------------------------------------------------------
 
 
@@ -111,7 +115,7 @@ def test_moves_without_a_cell_are_listed_below_and_equivalent_ones_once():
 def test_a_click_names_the_one_action_of_a_cell_or_column(page, location, clicked):
     game = DROP._replace(view=DROP.view._replace(page=page))
     drawn = board(opening_of(environment_of(game)._replace(game=game)))
-    drawn.location = boards.action_cells(page, (2, 3), np.array(location))
+    drawn.location = boards.action_cells(drawn.look, (2, 3), np.array(location))
     assert [drawn.clicked.get(cell) for cell in drawn.every] == clicked
 
 
@@ -173,7 +177,7 @@ def test_neighbours_in_a_row_are_one_bar_and_nothing_can_be_clicked(screen):
         ("100", "100", "40"),
     ]
     assert re.findall(r"M(-?\d+) (-?\d+)h(\d+)", paths["fading"]) == [("100", "-20", "40"), ("-20", "60", "40")]
-    assert "data-cell" not in boards.svg(drawn) and drawn.num_clicks == 0
+    assert "data-cell" not in drawn.svg() and drawn.num_clicks == 0
 
 
 def test_the_terminal_shows_two_rows_in_each_line(screen):
