@@ -279,7 +279,7 @@ class ActorState(NamedTuple):
     env_state: EnvState  # leaves [B, ...]
     num_moves: Array  # [B] int32, moves made in each game
     return_so_far: Array | None = None  # [B] float32, the sum of each game's rewards; None in two-player games
-    extras: dict[str, Array] = {}  # [B, ...] each, of your own `init_actor` and `rollout`; checkpoints keep them
+    extras: dict[str, Any] = {}  # leaves [B, ...], of `learning.starts` or your own `init_actor` and `rollout`
 
 
 class LearnerState(NamedTuple):

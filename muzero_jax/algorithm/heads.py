@@ -50,6 +50,16 @@ DISCOUNT = Head(
     target=discount_signs,
 )
 
+REGRET = Head(
+    name="regret",
+    output="regret",
+    size=1,
+    at="position",
+    loss=lambda predicted, target: jnp.square(predicted[..., 0] - target),
+    target=lambda batch: batch.targets.extras["regret"],
+)
+"""How far the return of a position will be from the value that the search gave it (RGSC: arXiv 2602.20809)."""
+
 
 def build_heads(config: Config, environment: Environment) -> tuple[Head, ...]:
     """The heads that the config's network has beyond policy, value and reward."""
@@ -58,6 +68,8 @@ def build_heads(config: Config, environment: Environment) -> tuple[Head, ...]:
         found.append(LEGALITY._replace(weight=config.optimiser.legality_weight))
     if predicts_discount(config, environment):
         found.append(DISCOUNT._replace(weight=config.optimiser.discount_weight))
+    if config.self_play.start_kind == "regret":
+        found.append(REGRET)
     return tuple(found)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Literal, NamedTuple
 
+import jax.numpy as jnp
 import optax
 from jaxtyping import Array
 
@@ -120,7 +121,15 @@ def build_targets(config: Config) -> Callable[[Transition, Array], Targets]:
     """Makes the targets of K + 1 predictions of each window, in the same way throughout the run."""
     make = build_returns(config, unroll_steps=config.unroll_steps)
     own_weight = config.targets.search_value_weight
-    return lambda window, progress: make(window, search_value_weight=own_weight)
+
+    def make_targets(window: Transition, progress: Array) -> Targets:
+        wanted = make(window, search_value_weight=own_weight)
+        if config.self_play.start_kind != "regret":
+            return wanted
+        regret = jnp.abs(make(window).value - window.search_value[:, : wanted.value.shape[1]])
+        return wanted._replace(extras=wanted.extras | {"regret": regret})
+
+    return make_targets
 
 
 def build_returns(config: Config, *, unroll_steps: int) -> Callable[..., Targets]:

@@ -68,10 +68,11 @@ def _configured(config: Config, environment: Environment, model: Model) -> Algor
     play = config.self_play
     buffer = config.replay
     optimiser = config.optimiser
+    starts = playing.build_starts(config, environment, model)
     return Algorithm(
         environment=environment,
         model=model,
-        init_actor=partial(self_play.init, num_envs=play.num_envs),
+        init_actor=partial(self_play.init, num_envs=play.num_envs, starts=starts),
         init_learner=partial(
             learner.init,
             scale_loss=precision.resolve(config.network.compute_dtype).scales_loss,
@@ -90,6 +91,7 @@ def _configured(config: Config, environment: Environment, model: Model) -> Algor
             self_play.rollout,
             length=play.rollout_length,
             keeps_state=config.model == "rules" and config.reanalyze_fraction > 0,  # which Reanalyze searches from
+            starts=starts,
         ),
         min_frames=config.frames_to_learn,
         sample=learning.build_sample(config),

@@ -5,10 +5,12 @@ from functools import partial
 
 import jax
 
-from muzero_jax.algorithm.heads import build_heads, predicts_discount
+from muzero_jax.algorithm.heads import REGRET, build_heads, predicts_discount
 from muzero_jax.config.config import Config
 from muzero_jax.games.own_game import load_environment, random_games
 from muzero_jax.games.random_play import discount_sizes
+from muzero_jax.learning import starts
+from muzero_jax.learning.starts import Starts
 from muzero_jax.networks import contract
 from muzero_jax.networks.contract import Abilities
 from muzero_jax.networks.model import make_model
@@ -20,6 +22,8 @@ from muzero_jax.search.bounded import bounded
 from muzero_jax.search.simulator import Simulator, ground_truth_model, learned_chance_model, learned_model
 from muzero_jax.types import Environment, Model, QTransform, SearchFn
 
+LEAST_REGRET = 0.02
+"""By which a stored position is drawn at least, however little regret is predicted there."""
 DEFAULT_CODES = 32
 """Codes of an encoder, as in Stochastic MuZero (Antonoglou et al. 2022, appendix D)."""
 GUMBEL_SEARCHES = {
@@ -111,6 +115,19 @@ def gamma(environment: Environment) -> float:
             "predicts only their sign; make all of one size, or plan with the ground-truth model (--model rules)"
         )
     return sizes[0] if sizes else 1.0
+
+
+def build_starts(config: Config, environment: Environment, model: Model) -> Starts | None:
+    """Where games of self-play begin; None: all at the beginning."""
+    play = config.self_play
+    if play.start_kind == "beginning":
+        return None
+    if play.start_kind == "random":
+        return starts.random_moves(share=play.start_share, most=play.start_moves)
+    weigh = None
+    if play.start_kind == "regret":
+        weigh = starts.predicted_regret(environment, model, output=REGRET.output, least=LEAST_REGRET)
+    return starts.archive(share=play.start_share, slots=play.start_slots, weigh=weigh)
 
 
 def make_simulator(config: Config, environment: Environment, model: Model) -> Simulator:

@@ -7,15 +7,17 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
+from muzero_jax.learning.starts import KEY, Starts, begin, count, of_whole_games, one_of
 from muzero_jax.ops.legal_actions import uniform_legal_action
 from muzero_jax.types import ActorState, Environment, EnvState, Params, SearchFn, SearchOutput, Step, Transition
 
 
-def init(environment: Environment, key: Array, *, num_envs: int) -> ActorState:
-    """B = `num_envs` fresh games; `key` is split for their `init`."""
+def init(environment: Environment, key: Array, *, num_envs: int, starts: Starts | None = None) -> ActorState:
+    """B = `num_envs` fresh games; `key` is split for their `init`. `starts` as in `rollout`."""
     env_state = jax.vmap(environment.init)(jax.random.split(key, num_envs))
     return_so_far = jnp.zeros(num_envs) if environment.num_players == 1 else None
-    return ActorState(env_state, jnp.zeros(num_envs, jnp.int32), return_so_far)
+    actor = ActorState(env_state, jnp.zeros(num_envs, jnp.int32), return_so_far)
+    return actor if starts is None else begin(starts, actor)
 
 
 Choose = Callable[[Array, SearchOutput, Array, Array], tuple[Array, Array]]
@@ -39,6 +41,7 @@ def rollout(
     length: int,
     choose: Choose = as_found,
     keeps_state: bool = False,
+    starts: Starts | None = None,
 ) -> tuple[ActorState, Transition]:
     """Plays T = `length` moves of every game; a finished game is followed by a fresh one.
 
@@ -48,25 +51,36 @@ def rollout(
       search: finds policies and values for the B positions.
       choose: which move is played after a search: `choose` with its hyperparameters bound, or the search's own.
       keeps_state: whether the transitions also hold the game's state.
+      starts: where the games that follow begin; None: at the beginning.
 
     Returns:
       the games as they stand, and the transitions [T, B, ...]. Each holds the observation from *before* its move, and
       the reward and discount from before any reset, so nothing leaks from one game into the next.
     """
-    step = with_reset(environment)
+    if starts is None:
+        step = with_reset(environment, lambda reset_key: (environment.init(reset_key), jnp.int32(0)))
+    else:
+        key, starts_key = jax.random.split(key)
+        drawn = starts.draw(environment, actor.extras[KEY].kept, starts_key, len(actor.num_moves))
+        step = with_reset(environment, partial(one_of, drawn))
 
-    def play(actor, frame_key):
+    def play(actor: ActorState, frame_key: Array) -> tuple[ActorState, Transition]:
         search_key, choose_key, step_key = jax.random.split(frame_key, 3)
         roots = environment.roots(actor.env_state)
         with jax.named_scope("search"):
             found = search(params, search_key, roots)
         action, explored = choose(choose_key, found, roots.legal_action_mask, actor.num_moves)
-        moved = jax.vmap(step)(actor.env_state, action, jax.random.split(step_key, len(action)))
-        num_moves = jnp.where(moved.is_last, 0, actor.num_moves + 1)
+        moved, num_moves = jax.vmap(step)(actor.env_state, action, jax.random.split(step_key, len(action)))
         return_so_far = actor.return_so_far
         if return_so_far is not None:
             return_so_far = jnp.where(moved.is_last, 0.0, return_so_far + moved.reward)
-        after = actor._replace(env_state=moved.state, num_moves=num_moves, return_so_far=return_so_far)
+        after = actor._replace(
+            env_state=moved.state,
+            num_moves=jnp.where(moved.is_last, num_moves, actor.num_moves + 1),
+            return_so_far=return_so_far,
+        )
+        if starts is not None:
+            after = count(actor, after, moved.is_last, moved.reward)
         return after, Transition(
             observation=roots.observation,
             legal_action_mask=roots.legal_action_mask,
@@ -83,17 +97,28 @@ def rollout(
             simulations=found.simulations,
         )
 
-    return jax.lax.scan(play, actor, jax.random.split(key, length))
+    after, trajectory = jax.lax.scan(play, actor, jax.random.split(key, length))
+    if starts is not None:
+        progress = after.extras[KEY]
+        kept = starts.keep(params, after, progress.kept)
+        after = after._replace(extras=after.extras | {KEY: progress._replace(kept=kept)})
+    return after, trajectory
 
 
-def with_reset(environment: Environment) -> Callable[[EnvState, Array, Array], Step]:
-    """`environment.move`, then a fresh game if the episode is over; reward, discount and `is_last` stay."""
+def with_reset(
+    environment: Environment, begin: Callable[[Array], tuple[EnvState, Array]]
+) -> Callable[[EnvState, Array, Array], tuple[Step, Array]]:
+    """`environment.move`, then the next game if the episode is over; reward, discount and `is_last` stay.
 
-    def step(state: EnvState, action: Array, key: Array) -> Step:
+    Args:
+      begin: key -> a game to follow, and the number of moves made before it. The result's second part is that number.
+    """
+
+    def step(state: EnvState, action: Array, key: Array) -> tuple[Step, Array]:
         move_key, reset_key = jax.random.split(key)
         moved = environment.move(state, action, move_key)
-        fresh = environment.init(reset_key)
-        return moved._replace(state=jax.tree.map(partial(jnp.where, moved.is_last), fresh, moved.state))
+        fresh, num_moves = begin(reset_key)
+        return moved._replace(state=jax.tree.map(partial(jnp.where, moved.is_last), fresh, moved.state)), num_moves
 
     return step
 
@@ -128,6 +153,7 @@ def statistics(trajectory: Transition, before: ActorState, after: ActorState) ->
 
     `finished_frames` are all moves of the games that ended, also those before this rollout. In single-player games
     `finished_returns` are likewise the sums of their rewards. `simulations` are left out if there was no tree search.
+    With `starts`, lengths and returns are those of the `whole_games`, which began at the beginning.
     """
     is_last = trajectory.is_last
     frames = jnp.float32(trajectory.action.size)
@@ -137,9 +163,10 @@ def statistics(trajectory: Transition, before: ActorState, after: ActorState) ->
     if before.return_so_far is not None and after.return_so_far is not None:
         of_unfinished = jnp.sum(after.return_so_far - before.return_so_far)
         found["selfplay/finished_returns"] = jnp.sum(trajectory.reward) - of_unfinished
-    return found | {
+    found |= {
         "selfplay/games": jnp.sum(is_last, dtype=jnp.float32),
         "selfplay/decisive_games": jnp.sum(is_last & (trajectory.reward != 0), dtype=jnp.float32),
         "selfplay/frames": frames,
         "selfplay/finished_frames": frames + jnp.sum(before.num_moves) - jnp.sum(after.num_moves),
     }
+    return found | of_whole_games(before, after)

@@ -82,18 +82,18 @@ class Totals:
         return self.record | losses | rates
 
     def _play_rates(self, metrics: dict[str, np.ndarray], seconds: float) -> Record:
-        """The rates of self-play in a chunk; also adds its simulations, if it searches, to the total."""
-        names = "games", "frames", "finished_frames"
-        games, frames, finished_frames = (float(metrics[f"selfplay/{name}"].sum()) for name in names)
+        """The rates of self-play in a chunk, lengths those of whole games; also adds its simulations to the total."""
+        frames, finished_frames = (float(metrics[f"selfplay/{name}"].sum()) for name in ("frames", "finished_frames"))
         rates: Record = {"selfplay/frames_per_second": frames / seconds}
         if "selfplay/simulations" in metrics:
             simulations = float(metrics["selfplay/simulations"].sum())
             self.record[SIMULATIONS] = self.record.get(SIMULATIONS, 0.0) + simulations
             rates["selfplay/simulations_per_second"] = simulations / seconds
-        if games:
-            rates["selfplay/mean_length"] = finished_frames / games
-        if games and "selfplay/finished_returns" in metrics:
-            rates[RETURN] = self.mean_return = float(metrics["selfplay/finished_returns"].sum()) / games
+        whole = float(metrics.get("selfplay/whole_games", metrics["selfplay/games"]).sum())
+        if whole:
+            rates["selfplay/mean_length"] = finished_frames / whole
+        if whole and "selfplay/finished_returns" in metrics:
+            rates[RETURN] = self.mean_return = float(metrics["selfplay/finished_returns"].sum()) / whole
         return rates
 
     def summary(self, seconds: float) -> dict[str, Record]:

@@ -214,7 +214,8 @@ def python_self_play(config: Config) -> Variant:
     algorithm = make_algorithm(config)
     generator = np.random.default_rng(0)
     find = PythonTree(config, algorithm, noisy_params(algorithm.model))
-    step = jax.jit(with_reset(algorithm.environment))
+    environment = algorithm.environment
+    step = jax.jit(with_reset(environment, lambda key: (environment.init(key), jnp.int32(0))))
     stored = []
 
     def move(state):
@@ -222,7 +223,7 @@ def python_self_play(config: Config) -> Variant:
         root = find(*seen)
         policy = root.visit_counts() / (root.visits - 1)
         action = np.int32(generator.choice(len(policy), p=policy))
-        moved = step(state, action, jax.random.key(len(stored)))
+        moved, _ = step(state, action, jax.random.key(len(stored)))
         stored.append((*seen, action, float(moved.reward), float(moved.discount), policy, root.value))
         return moved.state, action
 
