@@ -65,6 +65,12 @@ class NetworkOutput(NamedTuple):
     #   chance_logits [C], at an afterstate: the code of what chance does next
 
 
+LEGAL_LOGITS = "legal_logits"
+"""In `NetworkOutput.extras`: for each action a number, above 0 if the model predicts that it is legal."""
+DISCOUNT_LOGITS = "discount_logits"
+"""In `NetworkOutput.extras`: three logits of the discount of the move that led here: -gamma, 0, +gamma."""
+
+
 class Head(NamedTuple):
     """A read-out of the networks beyond policy, value and reward, with its loss. All parts of the program read it."""
 

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 
 from muzero_jax.learning.losses import Term, over_depths
-from muzero_jax.networks.heads import with_head
+from muzero_jax.networks.own_head import with_head
 
 MOST = 42.0
 """The number of moves that the head represents as 1, so that its outputs are small."""

@@ -9,9 +9,7 @@ from jaxtyping import Array, Float
 
 from muzero_jax.config.config import Config
 from muzero_jax.learning.losses import binary_cross_entropy, cross_entropy
-from muzero_jax.ops.legal_actions import PREDICTED
-from muzero_jax.search.simulator import DISCOUNT_LOGITS
-from muzero_jax.types import Batch, Environment, Head
+from muzero_jax.types import DISCOUNT_LOGITS, LEGAL_LOGITS, Batch, Environment, Head
 
 
 def mean_binary_cross_entropy(logits: Float[Array, "*n A"], bits: Float[Array, "*n A"]) -> Float[Array, "*n"]:
@@ -19,12 +17,12 @@ def mean_binary_cross_entropy(logits: Float[Array, "*n A"], bits: Float[Array, "
     return jnp.mean(binary_cross_entropy(logits, bits), axis=-1)
 
 
-def legal_actions(batch: Batch) -> Float[Array, "N K1 A"]:
+def legality_target(batch: Batch) -> Float[Array, "N K1 A"]:
     """1 for the legal actions of every position."""
     return batch.legal_action_mask.astype(jnp.float32)
 
 
-def discount_signs(batch: Batch) -> Float[Array, "N K 3"]:
+def discount_target(batch: Batch) -> Float[Array, "N K 3"]:
     """A one-hot of each move's next turn: the other's, none because the game ended, the mover's again.
 
     Past a game's end it is the end, just as the value's target is 0 there.
@@ -34,11 +32,11 @@ def discount_signs(batch: Batch) -> Float[Array, "N K 3"]:
 
 LEGALITY = Head(
     name="legality",
-    output=PREDICTED,
+    output=LEGAL_LOGITS,
     size=None,
     at="position",
     loss=mean_binary_cross_entropy,
-    target=legal_actions,
+    target=legality_target,
     frames="all",
 )
 DISCOUNT = Head(
@@ -47,7 +45,7 @@ DISCOUNT = Head(
     size=3,
     at="move",
     loss=cross_entropy,
-    target=discount_signs,
+    target=discount_target,
 )
 
 REGRET = Head(

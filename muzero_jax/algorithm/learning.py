@@ -49,7 +49,7 @@ DEVICE_CHOICES = {
 
 
 def device_choices() -> DeviceChoices:
-    """The forms for the device that programs are made for."""
+    """The choices for the device that programs are made for."""
     return DEVICE_CHOICES[device_kind()]
 
 

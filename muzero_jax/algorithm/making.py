@@ -1,7 +1,7 @@
 """From a config to an `Algorithm`, with its hyperparameters bound."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -47,7 +47,8 @@ def changed(algorithm: Algorithm, config: Config) -> Algorithm:
     files = config.algorithm.files
     changes = {file: python_file.load_function(file, "change") for file in files}
     options = python_file.read_options(config.algorithm.options)
-    parameters = {file: inspect.signature(change).parameters for file, change in changes.items()}
+    # Its first two parameters are the algorithm and the config.
+    parameters = {file: list(inspect.signature(change).parameters.values())[2:] for file, change in changes.items()}
     if lost := [name for name in options if not any(_takes(name, each) for each in parameters.values())]:
         raise ValueError(f"change of {' and '.join(files)} has no parameter {lost[0]}; leave the option out")
     for file, change in changes.items():
@@ -60,8 +61,8 @@ def changed(algorithm: Algorithm, config: Config) -> Algorithm:
     return algorithm
 
 
-def _takes(name: str, parameters: Mapping[str, inspect.Parameter]) -> bool:
-    return name in parameters or any(each.kind is each.VAR_KEYWORD for each in parameters.values())
+def _takes(name: str, parameters: Sequence[inspect.Parameter]) -> bool:
+    return any(each.name == name or each.kind is each.VAR_KEYWORD for each in parameters)
 
 
 def _configured(config: Config, environment: Environment, model: Model) -> Algorithm:

@@ -3,8 +3,6 @@
 import inspect
 from functools import partial
 
-import jax
-
 from muzero_jax.algorithm.heads import REGRET, build_heads, predicts_discount
 from muzero_jax.config.config import Config
 from muzero_jax.games.own_game import load_environment, random_games
@@ -107,8 +105,7 @@ def gamma(environment: Environment) -> float:
     """
     if environment.discount is not None:
         return abs(environment.discount)
-    with jax.ensure_compile_time_eval():  # members of a population are built inside their one program
-        sizes = discount_sizes(random_games(environment))
+    sizes = discount_sizes(random_games(environment))
     if len(sizes) > 1:
         raise ValueError(
             f"moves of {environment.name} have discounts of the sizes {sizes[0]:g} and {sizes[-1]:g}, but a model "
@@ -141,7 +138,8 @@ def make_simulator(config: Config, environment: Environment, model: Model) -> Si
 
 def unbounded_simulator(config: Config, environment: Environment, model: Model) -> Simulator:
     """`make_simulator` without `bounded`."""
-    model = micro_batches.for_inference(model)
+    # The heads that the config asks for, whichever network an algorithm of the user's own brings.
+    model = micro_batches.for_inference(model)._replace(heads=build_heads(config, environment))
     if config.model == "rules":
         return ground_truth_model(environment, model)
     discount = gamma(environment) if predicts_discount(config, environment) else environment.discount

@@ -100,7 +100,7 @@ def train(run: Run, callbacks: Callbacks | None = None) -> Result:
         abstract = init.eval_shape()
         is_new = newest is None
         state = _first_state(init, abstract, fill, weights) if is_new else checkpoints.restore(newest, abstract)
-        del init  # and its compiled program, if any, of 20 MiB and more
+        del init, fill, weights  # its compiled program of 20 MiB and more, and the sources' data
         if processes.is_first():
             if run.session.overwrite and not run.session.resume:
                 if interrupt.requested:  # keep the old run
@@ -108,14 +108,15 @@ def train(run: Run, callbacks: Callbacks | None = None) -> Result:
                 run_directory.make_room(run.folder)
             run.write_files()  # only now, because flags that do not fit the checkpoint must not replace its config
         processes.check_shared(run.folder / config_file.FILE)
-        run.begin(state, newest or 0, checkpoints, started=started)
-        del state
-        begun = "training" if newest is None else f"continuing from iteration {newest}"
-        run.say(f"{begun}; Ctrl-C saves and stops")
+        iteration = newest or 0
         params = abstract.learner.params
         where = local_mesh(run.mesh)
-        run.evaluator = open_versions(run.config, run.algorithm, where, run.folder, params, run.iteration)
-        run.write = opened.enter_context(run.open_records(callbacks))
+        evaluator = open_versions(run.config, run.algorithm, where, run.folder, params, iteration)
+        write = opened.enter_context(run.open_records(iteration, callbacks))
+        run.begin(state, iteration, checkpoints, evaluator, write, started=started)
+        del state
+        begun = "training" if is_new else f"continuing from iteration {iteration}"
+        run.say(f"{begun}; Ctrl-C saves and stops")
         return train_to_end(run, interrupt, callbacks)
 
 

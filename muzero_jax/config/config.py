@@ -1,7 +1,7 @@
 """All settings of a run, as nested frozen dataclasses that are hashable and saved in `config.json`.
 
 Each field is a flag `--group.field` of `experiments/train.py`: its range is in the annotation, its help below. Options
-of a single call of that command are fields of `run.session.Session`. Search, learning and networks never see a config.
+of a single call of that command are fields of `session.Session`. Search, learning and networks never see a config.
 """
 
 import dataclasses

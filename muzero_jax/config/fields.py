@@ -63,6 +63,7 @@ class Fact(NamedTuple):
     tuned: Range | None = None  # a search over settings may vary it
     common: bool = False  # the short `--help` shows it
     positional: bool = False  # its values are the words before the flags
+    needs_value: bool = False  # a list that a flag without words does not empty
     short: str = ""  # a second name of its flag
 
 

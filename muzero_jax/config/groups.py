@@ -95,7 +95,7 @@ IN_PYTHON = ("in Python",)
 class AlgorithmConfig:
     """A change of the algorithm, in a file of your own."""
 
-    files: Annotated[tuple[Name, ...], Fact(switch=True, common=True, short="--algorithm")] = ()
+    files: Annotated[tuple[Name, ...], Fact(switch=True, common=True, short="--algorithm", needs_value=True)] = ()
     """Python files that change the algorithm, one after another. Each defines change(algorithm, config, **options) ->
     Algorithm (docs/your-own-algorithm.md)"""
     options: Annotated[tuple[Option, ...], Fixed] = ()

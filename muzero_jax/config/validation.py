@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 from itertools import chain
+from pathlib import Path
 
 from muzero_jax.config.config import Config
-from muzero_jax.config.fields import Field, check_fields, fields_of, value_at
+from muzero_jax.config.fields import Field, check_fields, fields_of, names, value_at
 from muzero_jax.own import python_file
 from muzero_jax.own.faults import shown
 
@@ -21,8 +22,8 @@ def _problems_of_sizes(config: Config) -> Iterator[str]:
     """A sentence for each impossible combination of budgets and sizes."""
     length = config.replay.replay_length
     rollout = config.self_play.rollout_length
-    if config.minutes is config.frames is config.updates is config.max_iterations is None:
-        yield "the run has no budget and would never end; give --minutes, --frames or --updates"
+    if all(getattr(config, name) is None for name in names(Config, "budget")):
+        yield "the run has no budget and would never end; give --minutes, --frames, --updates or --flops"
     if config.offline and config.frames:
         yield "--frames counts moves of self-play, and --offline plays no games; give --minutes or --updates"
     if length % rollout:
@@ -63,6 +64,9 @@ def _problems_of_parts(config: Config) -> Iterator[str]:
     for file in algorithm.own_files:
         if not python_file.is_path(file):
             yield f"--algorithm {shown(file)} must be a Python file (.py) that defines change"
+    file_names = [Path(file).name for file in algorithm.own_files]
+    if twice := [name for name in file_names if file_names.count(name) > 1]:
+        yield f"--algorithm names two files {twice[0]}, which an exported agent could not tell apart; rename one"
     if algorithm.options and not algorithm.files:
         yield "--algorithm.options are those of an algorithm of your own; name its file with --algorithm FILE"
     if network.imagines_observations and not optimiser.reconstruction_weight:

@@ -20,7 +20,7 @@ from optax.contrib import MuonDimensionNumbers
 from muzero_jax.learning import scaled_loss, stacked_weights
 from muzero_jax.learning.scaled_loss import ScaledState
 from muzero_jax.ops import micro_batches
-from muzero_jax.ops.mesh import AXIS, mean_over
+from muzero_jax.ops.mesh import mean_over_devices
 from muzero_jax.types import Batch, LearnerState, LossOf, Metrics, Model, Params
 
 Schedule = Callable[[Array, Array], Array]
@@ -176,7 +176,7 @@ def _step(
     loss_of: LossOf, params: Params, state: Any, batch: Batch, *, descend: Callable[..., Any], micro_batch: int
 ) -> tuple[Params, Any, Metrics]:
     gradient = partial(jax.grad(loss_of, has_aux=True), params)
-    gradients, metrics = mean_over(AXIS, micro_batches.mean(gradient, batch, micro_batch))
+    gradients, metrics = mean_over_devices(micro_batches.mean(gradient, batch, micro_batch))
     metrics["train/gradient_norm"] = stacked_weights.norm(gradients)
     updates, state = descend(gradients, state, params)
     return stacked_weights.apply(params, updates), state, metrics

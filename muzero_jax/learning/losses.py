@@ -15,8 +15,7 @@ import optax
 from jaxtyping import Array, Float
 
 from muzero_jax.learning.unroll import unroll
-from muzero_jax.ops.legal_actions import PREDICTED
-from muzero_jax.types import Batch, Head, Metrics, Model, Params, Unrolled
+from muzero_jax.types import LEGAL_LOGITS, Batch, Head, Metrics, Model, Params, Unrolled
 
 Loss = Callable[[Unrolled, Batch], Array]
 """(the model's outputs, the batch with their targets) -> the loss of each window [N]."""
@@ -94,7 +93,7 @@ def policy_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
 def legal_policy_logits(outputs: Unrolled, batch: Batch) -> Float[Array, "N K1 A"]:
     """The policy's logits in float32, the lowest finite number for illegal actions where search masks them."""
     logits = outputs.policy_logits.astype(jnp.float32)
-    legal = batch.legal_action_mask if PREDICTED in outputs.extras else batch.legal_action_mask[:, :1]
+    legal = batch.legal_action_mask if LEGAL_LOGITS in outputs.extras else batch.legal_action_mask[:, :1]
     known = legal.shape[1]
     masked = jnp.where(legal, logits[:, :known], jnp.finfo(jnp.float32).min)
     return jnp.concatenate([masked, logits[:, known:]], axis=1)

@@ -66,8 +66,8 @@ def chosen(window: Transition, share: float) -> Bool[Array, " M"]:
     """Mask [M] of a device's first M windows that are searched again: in all `share` of the batch, at least one window.
 
     The first are as random as any, because windows are sampled independently. The total does not depend on the number
-    of devices. If it does not divide among them, the first have one more, and
-    the others search one in vain, because all run one program. Runs where `AXIS` names the devices.
+    of devices. If it does not divide among them, the first have one more, and the others search one in vain, because
+    all run one program. Runs where `AXIS` names the devices.
     """
     num_devices = jax.lax.axis_size(AXIS)
     total = max(1, round(window.action.shape[0] * num_devices * share))

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from flax.training.dynamic_scale import DynamicScale
 
 from muzero_jax.learning import stacked_weights
-from muzero_jax.ops.mesh import AXIS, mean_over
+from muzero_jax.ops.mesh import AXIS, mean_over_devices
 from muzero_jax.types import Batch, LossOf, Metrics, Params
 
 MINIMUM_SCALE = 1.0
@@ -41,7 +41,7 @@ def step(
     scale = state.loss_scale.scale
     gradient_fn = state.loss_scale.value_and_grad(loss_of, has_aux=True, axis_name=AXIS)
     loss_scale, is_finite, (_, metrics), gradients = gradient_fn(params, batch)
-    metrics = mean_over(AXIS, metrics)
+    metrics = mean_over_devices(metrics)
     may_fail = scale > MINIMUM_SCALE
     metrics["train/gradient_norm"] = jnp.where(may_fail & ~is_finite, 0.0, stacked_weights.norm(gradients))
     metrics["train/loss_scale"] = scale

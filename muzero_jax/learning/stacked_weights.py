@@ -35,7 +35,7 @@ def unstack(stacked: dict[str, jax.Array], like: Any) -> Any:
     def take(leaf: jax.Array) -> jax.Array:
         name = _name(leaf)
         start = taken[name]
-        taken[name] = taken[name] + (leaf.size if leaf.ndim < 2 else 1)
+        taken[name] += leaf.size if leaf.ndim < 2 else 1
         return stacked[name][start : taken[name]].reshape(leaf.shape).astype(leaf.dtype)
 
     return jax.tree.map(take, like)

@@ -116,7 +116,8 @@ def move_heads(sizes: NetworkSizes) -> dict[str, int]:
 
 def heads_by_action(sizes: NetworkSizes) -> list[str]:
     """Those of a position's heads that are a number for each action."""
-    return ["policy_logits", *(head.output for head in sizes.abilities.heads if head.size is None)]
+    further = (head.output for head in sizes.abilities.heads if head.size is None and head.at == "position")
+    return ["policy_logits", *further]
 
 
 def output_of(embedding: Array, heads: dict[str, Array]) -> NetworkOutput:

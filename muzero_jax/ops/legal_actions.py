@@ -5,8 +5,7 @@ import jax.numpy as jnp
 from jax import Array, lax
 from jaxtyping import Bool, Int, Key
 
-PREDICTED = "legal_logits"
-"""In `NetworkOutput.extras`: for each action a number, above 0 if the model predicts that it is legal."""
+from muzero_jax.types import LEGAL_LOGITS
 
 
 def uniform_legal_action(key: Key[Array, ""], legal_action_mask: Bool[Array, "B A"]) -> Int[Array, " B"]:
@@ -40,7 +39,7 @@ def uniform_legal_action(key: Key[Array, ""], legal_action_mask: Bool[Array, "B 
 
 def predicted_legal(extras: dict[str, Array]) -> Bool[Array, "*n A"] | None:
     """The moves that a model predicts to be legal, or all moves if it predicts none; None if it does not predict."""
-    if PREDICTED not in extras:
+    if LEGAL_LOGITS not in extras:
         return None
-    legal = extras[PREDICTED] > 0
+    legal = extras[LEGAL_LOGITS] > 0
     return legal | ~legal.any(-1, keepdims=True)

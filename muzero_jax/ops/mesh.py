@@ -26,8 +26,8 @@ def local_mesh(mesh: Mesh) -> Mesh:
     return Mesh(np.array(mesh.local_devices), mesh.axis_names, axis_types=mesh.axis_types)
 
 
-def mean_over(axis_name: str, tree: Any) -> Any:
-    """The mean of each leaf over the devices of a mesh axis.
+def mean_over_devices(tree: Any) -> Any:
+    """The mean of each leaf over the devices of `AXIS`.
 
     CPUs of several processes exchange arrays one by one, and wait each time. So on CPUs all leaves are joined into one
     vector: two processes learned Connect Four 1.6 to 2 times as fast with it.
@@ -36,13 +36,13 @@ def mean_over(axis_name: str, tree: Any) -> Any:
     devices (for two, the order does not matter), the values are therefore gathered and summed in the order of the
     devices, so that a run's numbers are bit-identical however many processes hold the devices.
     """
-    size = jax.lax.axis_size(axis_name)
+    size = jax.lax.axis_size(AXIS)
     if size == 1 or target_device().platform != "cpu":
-        return jax.lax.pmean(tree, axis_name)
+        return jax.lax.pmean(tree, AXIS)
     vector, as_tree = ravel_pytree(tree)
     if size == 2 or size > MOST_GATHERED:
-        return as_tree(jax.lax.pmean(vector, axis_name))
-    return as_tree(jax.lax.all_gather(vector, axis_name).mean(axis=0))
+        return as_tree(jax.lax.pmean(vector, AXIS))
+    return as_tree(jax.lax.all_gather(vector, AXIS).mean(axis=0))
 
 
 def placed_shapes(tree: Any, sharding: Sharding) -> Any:

@@ -79,8 +79,7 @@ def mean(gradient: Callable[[Any], Any], batch: Any, part_size: int) -> Any:
     """The mean of `gradient`, a pytree, over the parts of `part_size` rows of a batch (leaves [N, ...]).
 
     That is the batch's gradient if the loss is a mean over windows, as all but the consistency loss are. Memory holds
-    one part's activations.
-    `part_size` divides N.
+    one part's activations. `part_size` divides N.
     """
     num_parts, parts = _cut(batch, part_size)
     if num_parts == 1:

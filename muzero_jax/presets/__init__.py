@@ -53,7 +53,7 @@ def preset(env: str, board_size: int | None = None, kind: str | None = None) -> 
     Args:
       env: a game's name, or the path of a Python file with one.
       board_size: None: the game's own size, or for Hex a size that suits the device.
-      kind: of the device, as `ops.devices.kind` returns it; by default that of this machine.
+      kind: of the device, as `ops.devices.device_kind` returns it; by default that of this machine.
 
     Raises ValueError for a game or a size that does not exist.
     """

@@ -114,9 +114,14 @@ class Totals:
 
 def split_time(clock: Clock, totals: Totals) -> dict[str, float]:
     """Seconds by purpose. Self-play and learning are one program, so only `--profile` tells them apart."""
-    does = ["self-play"] * totals.plays + ["learning"] * (totals.record["total/updates"] > 0 or not totals.plays)
+    if not totals.plays:
+        purpose = "learning"
+    elif not totals.record["total/updates"]:
+        purpose = "self-play"
+    else:
+        purpose = "self-play and learning"
     seconds = {
-        " and ".join(does): clock.seconds["train"],
+        purpose: clock.seconds["train"],
         "evaluation": clock.seconds["evaluate"],
         "compilation": clock.seconds["compile"],
     }

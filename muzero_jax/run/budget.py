@@ -18,7 +18,12 @@ FIELDS = {name: name.removeprefix("max_") for name in names(Config, "budget")}
 def describe(config: Config) -> str:
     """The budget in words: "15 minutes", or "15 minutes or 1,000,000 frames"."""
     given = ((getattr(config, field), unit) for field, unit in FIELDS.items())
-    return " or ".join(f"{value:,.15g} {unit}" for value, unit in given if value is not None)
+    return " or ".join(amount(value, unit) for value, unit in given if value is not None)
+
+
+def amount(value: int | float, unit: str) -> str:
+    """A part of a budget in words: "15 minutes", "3.7e+12 FLOPs"."""
+    return f"{value:.3g} FLOPs" if unit == "flops" else f"{value:,.15g} {unit}"
 
 
 def last_iterations(config: Config) -> dict[str, int]:
@@ -73,8 +78,8 @@ def check_left(config: Config, run_dir: Path) -> None:
     if not steps or not has_ended(run_dir, steps[-1]):
         return
     if field := spent(config, {"iteration": steps[-1]} | last_record(run_dir, up_to_iteration=steps[-1])):
-        amount = f"{getattr(config, field):,.15g} {FIELDS[field]}"
-        raise ValueError(f"the budget of {amount} is spent; give {larger(config, field)} to continue")
+        had = amount(getattr(config, field), FIELDS[field])
+        raise ValueError(f"the budget of {had} is spent; give {larger(config, field)} to continue")
 
 
 def check_learned(config: Config, done: Record) -> None:

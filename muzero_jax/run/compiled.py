@@ -20,6 +20,9 @@ from muzero_jax.run.machine import available_memory_bytes, format_bytes
 from muzero_jax.run.program import abstract_progress, make_chunk, make_init
 from muzero_jax.types import Metrics, TrainState
 
+Init = Any
+"""`program.make_init`: a jitted function that makes the first state; its `eval_shape` gives the shapes."""
+
 
 class Program(NamedTuple):
     """The compiled program of a run."""
@@ -45,8 +48,8 @@ def compile_agent(
     mesh: Mesh,
     session: Session,
     say: Callable[[str], None],
-) -> tuple[Program, Any]:
-    """The program of a run, and `program.make_init` of its first state, of which nothing is allocated yet.
+) -> tuple[Program, Init]:
+    """The program of a run, and what makes its first state, of which nothing is allocated yet.
 
     Raises ValueError, which names the flags to lower, if the run does not fit in memory.
     """

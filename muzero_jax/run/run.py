@@ -27,7 +27,7 @@ from muzero_jax.own import python_file, trust
 from muzero_jax.own.files import write_whole
 from muzero_jax.run import budget, charts, memory, processes
 from muzero_jax.run.accounting import Clock, Totals, split_time
-from muzero_jax.run.compiled import Program, compile_agent
+from muzero_jax.run.compiled import Init, Program, compile_agent
 from muzero_jax.run.display import ProgressDisplay
 from muzero_jax.run.machine import describe_device
 from muzero_jax.run.metrics import RANDOM_RETURN, Callbacks, Record, last_record, open_metrics, read_records
@@ -99,7 +99,7 @@ class Run:
     totals: Totals = field(init=False)
     checkpoints: Checkpointer = field(init=False)
     evaluator: Evaluator = field(init=False)
-    write: Callable[[Record], None] = field(init=False)  # gives a record to the disk and to a user's functions
+    write: Callable[[Record], None] = field(init=False)
     display: ProgressDisplay = field(init=False)
     profiler: ChunkProfiler = field(init=False)
     saved: bool = field(init=False)
@@ -126,8 +126,8 @@ class Run:
             )
         return None
 
-    def compile(self) -> Any:
-        """Compiles the program, and returns `program.make_init` of the first state.
+    def compile(self) -> Init:
+        """Compiles the program, and returns what makes the first state.
 
         Raises ValueError, which names the flags to lower, if the run does not fit in memory.
         """
@@ -145,16 +145,28 @@ class Run:
         if problem := trust.note(self.config.own_files):
             self.say(problem)
 
-    def begin(self, state: TrainState, iteration: int, checkpoints: Checkpointer, *, started: float) -> None:
-        """Makes the run ready for its first chunk, except for its `evaluator` and `write`.
+    def begin(
+        self,
+        state: TrainState,
+        iteration: int,
+        checkpoints: Checkpointer,
+        evaluator: Evaluator,
+        write: Callable[[Record], None],
+        *,
+        started: float,
+    ) -> None:
+        """Makes the run ready for its first chunk.
 
         Args:
-          state: of `iteration`. started: when the preparation began, by `time.perf_counter`.
+          state: of `iteration`. write: gives a record to the disk and to a user's functions (`open_records`).
+          started: when the preparation began, by `time.perf_counter`.
         """
         record = last_record(self.folder, up_to_iteration=iteration)
         self.state = state
         self.iteration = iteration
         self.checkpoints = checkpoints
+        self.evaluator = evaluator
+        self.write = write
         self.saved = iteration in checkpoint_steps(checkpoints.directory)
         self.totals = Totals(self.config, record, self.program.flops)
         self.clock = Clock(record)
@@ -163,13 +175,13 @@ class Run:
         self.profiler = ChunkProfiler(self.folder / run_directory.PROFILE if self.session.profile else None)
         self.measure_random_return()
 
-    def open_records(self, callbacks: Callbacks) -> AbstractContextManager[Callable[[Record], None]]:
+    def open_records(self, iteration: int, callbacks: Callbacks) -> AbstractContextManager[Callable[[Record], None]]:
         """A function that gives a record to the disk and to a user's functions; in process 0 only."""
         if not processes.is_first():
             return nullcontext(lambda record: None)
         return open_metrics(
             self.folder,
-            resume_from=self.iteration,
+            resume_from=iteration,
             tensorboard=self.session.tensorboard,
             wandb_config=asdict(self.config) if self.session.wandb else None,
             callbacks=callbacks,

@@ -18,7 +18,7 @@ from muzero_jax.algorithm import Algorithm, make_algorithm
 from muzero_jax.config.config import Config
 from muzero_jax.config.session import Session
 from muzero_jax.run import memory, program
-from muzero_jax.run.compiled import Program, compile_planned, count
+from muzero_jax.run.compiled import Init, Program, compile_planned, count
 from muzero_jax.run.flops import Flops
 from muzero_jax.run.machine import available_memory_bytes, format_bytes
 from muzero_jax.types import Metrics, TrainState
@@ -77,7 +77,7 @@ def make_init(own: dict[int, Algorithm], seed: int, mesh: Mesh) -> Any:
 
 def compile_sizes(
     config: Config, algorithm: Algorithm, mesh: Mesh, session: Session, say: Callable[[str], None]
-) -> tuple[Program, Any]:
+) -> tuple[Program, Init]:
     """`compiled.compile_agent` for a run of several boards; `algorithm` is that of the config's `board_size`."""
     others = {size: make_algorithm(of_board(config, size)) for size in config.boards if size != config.board_size}
     own = {size: others.get(size, algorithm) for size in config.boards}

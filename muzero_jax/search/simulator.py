@@ -20,10 +20,7 @@ from jax import lax
 from jaxtyping import Array, Bool, Float
 
 from muzero_jax.ops.legal_actions import predicted_legal
-from muzero_jax.types import Chance, Environment, EnvState, Model, NetworkOutput, Params, SearchRoots
-
-DISCOUNT_LOGITS = "discount_logits"
-"""In `NetworkOutput.extras`: three logits of the discount of the move that led here: -gamma, 0, +gamma."""
+from muzero_jax.types import DISCOUNT_LOGITS, Chance, Environment, EnvState, Model, NetworkOutput, Params, SearchRoots
 
 
 class Node(NamedTuple):

@@ -1,1 +1,1 @@
-"""Files on disk: configs, checkpoints, run directories."""
+"""Files on disk: agents, checkpoints, run directories."""

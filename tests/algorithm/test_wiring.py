@@ -344,3 +344,20 @@ def test_a_game_without_a_board_has_no_symmetries_and_refuses_a_tower():
     assert algorithm.augment(batch, jax.random.key(0)) is batch
     with pytest.raises(ValueError, match="--network.kind tower"):
         make_algorithm(changed("network", kind="tower"), gamble.GAMBLE)
+
+
+def test_a_network_that_an_algorithm_brings_is_asked_for_the_configs_heads():
+    """It need not name them itself: the sign of a predicted discount is read from what it says."""
+    config = changed("network", predict_discount=True)
+    usual = make_algorithm(config)
+    own = usual._replace(model=usual.model._replace(heads=()))
+    params = random_params(usual.model)
+    roots = tiny_run.openings(4, usual.environment)
+    for algorithm in (usual, own):
+        simulator = algorithm.make_simulator(algorithm.environment, algorithm.model)
+        root = simulator.root(params, roots)
+        node = simulator.expand(params, jax.random.key(0), jnp.zeros(4, jnp.int32), root.embedding)
+        embedding = usual.model.initial_inference(params, roots.observation).embedding
+        said = usual.model.recurrent_inference(params, embedding, jnp.zeros(4, jnp.int32))
+        shares = jax.nn.softmax(said.extras["discount_logits"])
+        np.testing.assert_allclose(node.discount, shares[:, 2] - shares[:, 0], rtol=1e-5)

@@ -17,11 +17,14 @@ from muzero_jax.apps.study import comparison
 from muzero_jax.config import config_file
 from muzero_jax.config.config import IN_PYTHON
 from muzero_jax.config.groups import AlgorithmConfig
+from muzero_jax.config.validation import validate
+from muzero_jax.networks.contract import Abilities
+from muzero_jax.networks.own_head import with_head
 from muzero_jax.run.metrics import read_records
 from muzero_jax.run.run import Result
 from muzero_jax.types import Targets, Unrolled
 from tests.reference import tiny_run
-from tests.reference.models import random_params
+from tests.reference.models import BOARD, make_network, random_params
 from tests.reference.pages import ROOT
 from tests.reference.tiny_run import CONFIG
 from tests.reference.training import TINY, command
@@ -121,6 +124,48 @@ def test_moves_left_counts_to_the_first_end_and_is_never_positive_after_it_or_wi
     targets = moves_left.change(algorithm, None).make_targets(window, 0)
     left = np.asarray(targets.extras["moves_left"]) * moves_left.MOST
     np.testing.assert_allclose(np.maximum(left, 0), [[3, 2, 1, 0], [0, 0, 0, 0]], rtol=1e-6)
+
+
+# --- several files ----------------------------------------------------------------------------------------------------
+
+
+def with_files(*files, options=()):
+    return replace(CONFIG, algorithm=AlgorithmConfig(tuple(map(str, files)), options))
+
+
+def test_files_change_the_algorithm_one_after_another_and_share_options(tmp_path):
+    """The second sees what the first did; each gets the options that it has a parameter for."""
+    first, second = tmp_path / "first.py", tmp_path / "second.py"
+    first.write_text(
+        "def change(algorithm, config, twice, both):\n    return algorithm._replace(min_frames=twice * both)\n"
+    )
+    second.write_text(
+        "def change(algorithm, config, both):\n    return algorithm._replace(min_frames=algorithm.min_frames + both)\n"
+    )
+    options = ("twice=2", "both=7")
+    assert make_algorithm(with_files(first, second, options=options)).min_frames == 21
+    with pytest.raises(ValueError, match="missing"):
+        make_algorithm(with_files(second, first, options=("both=7",)))
+    with pytest.raises(ValueError, match="no parameter config"):
+        make_algorithm(with_files(second, options=("both=7", "config=1")))
+    (tmp_path / "other").mkdir()
+    with pytest.raises(ValueError, match="two files first.py"):
+        validate(with_files(first, tmp_path / "other" / "first.py"))
+
+
+def test_a_head_of_ones_own_reads_every_position_also_an_afterstate():
+    base = make_network("mlp", BOARD, abilities=Abilities(num_codes=4, encodes_chance=True))
+    model = with_head(base, BOARD, "mine", lambda key, shape: jnp.ones(shape), lambda w, x: x.reshape(len(x), -1) @ w)
+    params = model.init(jax.random.key(0))
+    root = model.initial_inference(params, jnp.zeros((3, *BOARD.observation_shape)))
+    moved = model.recurrent_inference(params, root.embedding, jnp.zeros(3, jnp.int32))
+    followed = model.follow_code(params, moved.embedding, jax.nn.one_hot(jnp.arange(3), 4))
+    for output in (root, moved, followed):
+        np.testing.assert_allclose(output.extras["mine"], output.embedding.reshape(3, -1).sum(axis=1), rtol=1e-5)
+    seen = jnp.zeros((3, *BOARD.observation_shape))
+    np.testing.assert_array_equal(
+        model.encode_chance(params, seen, seen), base.encode_chance(params["model"], seen, seen)
+    )
 
 
 # --- from the command line to the board -------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from octax.agents.ppo import Agent, DiscretePolicy, PPOOctax, VNetwork
 from rejax.evaluate import evaluate
 
 from muzero_jax import make_environment
-from muzero_jax.apps.evaluation.returns import interval
+from muzero_jax.apps.evaluation.matches import student_interval
 
 OCTAX: dict[str, Any] = dict(num_envs=512, num_steps=32, num_epochs=4, num_minibatches=32, learning_rate=5e-4)
 MINATAR: dict[str, Any] = dict(num_envs=4096, num_steps=128, num_epochs=3, num_minibatches=128, learning_rate=3e-4)
@@ -106,7 +106,7 @@ def main() -> None:
                 spent, iteration = spent + time.process_time() - begin, iteration + 1
             key = jax.random.key(evaluation)
             returns = np.asarray(evaluate(ppo.make_act(state), key, environment, ppo.env_params, EPISODES)[1])
-            mean, (low, high) = float(returns.mean()), interval(returns)
+            mean, (low, high) = float(returns.mean()), student_interval(returns)
             frames = iteration * ppo.iteration_size
             updates = iteration * settings["num_epochs"] * settings["num_minibatches"]
             print(f"{spent / 60:.1f} minutes, {frames:,} frames: {mean:.2f} [{low:.2f}, {high:.2f}]")

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Array
 
 from muzero_jax.networks import contract
-from muzero_jax.networks.layers import MUZERO
+from muzero_jax.networks.contract import MUZERO
 from muzero_jax.own.faults import Fault
 from muzero_jax.types import Environment, Model, NetworkOutput, Params
 
@@ -30,7 +30,9 @@ QUICKLY: dict = {"xla_llvm_disable_expensive_passes": True}
 
 def examine(model: Model, environment: Environment) -> list[str]:
     """The faults of a model for a game, a sentence each; empty if none was found."""
-    abilities = MUZERO._replace(num_codes=model.num_codes, encodes_chance=model.encode_chance is not None)
+    abilities = MUZERO._replace(
+        heads=model.heads, num_codes=model.num_codes, encodes_chance=model.encode_chance is not None
+    )
     try:
         contract.check(model, environment, abilities)
     except Fault as fault:

@@ -48,11 +48,11 @@ def start(name: str, arguments: list[str], build: Callable[..., Any] | None = No
 
 
 def _run(name: str, arguments: list[str], build: Callable[..., Any] | None) -> int:
-    from muzero_jax.apps.commands import machine, parser
+    from muzero_jax.apps.commands import parser, start_jax
 
     try:
         words = parser.read_words(arguments)
-        machine.choose(name, words)
+        start_jax.choose(name, words)
         command = import_module(f"muzero_jax.apps.commands.{name}")
         return command.main(words, *([build] if build else []))
     except KeyboardInterrupt:

@@ -73,7 +73,7 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
     """Runs the command; returns its exit status.
 
     Args:
-      build: makes your own game, network or algorithm, as `algorithm.make` makes the configured one.
+      build: makes your own game, network or algorithm, as `make_algorithm` makes the configured one.
     """
     asked, answer = parse(arguments)
     num_devices = count_devices(asked.devices)
@@ -109,8 +109,8 @@ def play_match(a: MatchFlags | ReturnsFlags, mesh, load_agent) -> Answer:
     """Plays a match; scores are the agent's. In a single-player game it measures returns instead."""
     if players.names_a_way_to_play(str(a.run)):
         raise ValueError(
-            f"--run takes a run or an agent, and {a.run} also says how it plays, which a tournament takes: "
-            f"{command('evaluate')} tournament {a.run} {a.opponent}"
+            f"--run takes a run or an agent, and {a.run} also says how it plays; name it as --opponent instead, or in "
+            f"a two-player game as a player of a tournament ({command('evaluate')} tournament {a.run} ...)"
         )
     agent = load_agent(a.run)
     rival = players.load(players.parse(a.opponent), agent, load_agent)

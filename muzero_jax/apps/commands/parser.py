@@ -93,6 +93,8 @@ def put(given: FlagTexts, field: Field, values: list[str]) -> list[str]:
         given[field.name] = True
         return values
     if typing.get_origin(field.kind) is tuple:
+        if not values and field.fact.needs_value:
+            raise ValueError(f"{field.flag} needs a value: {takes(field.kind)}")
         is_nested = typing.get_origin(typing.get_args(field.kind)[0]) is tuple
         given[field.name] = [*given.get(field.name, []), *([values] if is_nested else values)]
         return []

@@ -87,7 +87,7 @@ def main(arguments: list[str], build: Callable | None = None) -> int:
     """Runs the command; returns its exit status.
 
     Args:
-      build: makes your own game, network or algorithm, as `algorithm.make` makes the configured one.
+      build: makes your own game, network or algorithm, as `make_algorithm` makes the configured one.
     """
     a = parser.read(PlayFlags, arguments, __doc__)
     check(a)

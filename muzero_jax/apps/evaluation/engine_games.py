@@ -83,7 +83,7 @@ class PlayedGame(NamedTuple):
     plies: tuple[EngineMove, ...]
     num_opening: int  # plies of the random opening
     lead: float  # the first player's sum of rewards: above 0 it won, 0 is a draw
-    score: str  # as `games.game_score`; B+R or W+R after a resignation
+    score: str  # as `games.game.game_score`; B+R or W+R after a resignation
     illegal_actions: int  # that our players chose; legal ones were played instead
 
 
@@ -123,7 +123,7 @@ class Arbiter:
             legal = np.asarray(state.legal_action_mask)
             if not 0 <= action < len(legal) or not legal[action]:
                 action = int(legal.argmax())
-                illegal_actions = illegal_actions + 1
+                illegal_actions += 1
             plies.append(EngineMove(colour, action, self.notation.write(state, action), forced is not None))
             state, reward, *_ = self._move(state, jnp.int32(action), keys_of_chance(move_key, 1)[0])
             lead += float(-reward if colour else reward)

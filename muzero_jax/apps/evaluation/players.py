@@ -184,7 +184,7 @@ def is_run(text: str) -> bool:
 def names_a_way_to_play(text: str) -> bool:
     """Whether `text` is a run followed by a colon and a kind of player: RUN:greedy."""
     run, _, kind = _split_budget(text, "@")[0].rpartition(":")
-    return is_run(run) and (kind in SEARCHES or kind == "greedy")
+    return not is_run(text) and is_run(run) and (kind in SEARCHES or kind == "greedy")
 
 
 def check_same_game(one: Config, other: Config, other_run: str) -> None:

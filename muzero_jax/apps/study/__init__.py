@@ -1,1 +1,1 @@
-"""Several runs: seeds together in one program, comparison, tuning, live plots."""
+"""Several runs: comparison, tuning, live plots."""

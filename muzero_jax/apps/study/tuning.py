@@ -36,7 +36,7 @@ from muzero_jax.config.validation import validate
 from muzero_jax.run import budget, charts
 from muzero_jax.run.interrupt import Stopped
 from muzero_jax.run.metrics import Callbacks, Record, key_of
-from muzero_jax.run.run import Diverged
+from muzero_jax.run.run import Diverged, Result
 from muzero_jax.storage import run_directory
 
 PARTS = 8
@@ -145,8 +145,7 @@ class Objective(NamedTuple):
         """Trains a run to its end without output. A trial keeps its curves and versions but no checkpoints."""
         own = replace(self.session, run_dir=str(run_dir), overwrite=True, tensorboard=False, checkpoint_minutes=0.0)
         try:
-            with start.prepare(config, own, self.num_devices, lambda line: None) as run:
-                result = start.train(run, Callbacks(on_metrics=on_metrics))
+            result = _train_quietly(config, own, self.num_devices, Callbacks(on_metrics=on_metrics))
         finally:
             if on_metrics and (run_dir / run_directory.VERSIONS).exists():
                 shutil.rmtree(run_dir / run_directory.CHECKPOINTS, ignore_errors=True)
@@ -154,6 +153,12 @@ class Objective(NamedTuple):
             gc.collect()
         if result.interrupted:
             raise Stopped if result.by_system else KeyboardInterrupt
+
+
+def _train_quietly(config: Config, session: Session, num_devices: int, callbacks: Callbacks) -> Result:
+    """Trains a run without output; its state is free once this returns."""
+    with start.prepare(config, session, num_devices, lambda line: None) as run:
+        return start.train(run, callbacks)
 
 
 def _suggest(trial: optuna.Trial, name: str, values: Span | list[Any]) -> Any:

@@ -12,7 +12,7 @@ import pytest
 
 from muzero_jax import presets
 from muzero_jax.apps import start
-from muzero_jax.apps.commands import entry, evaluate, machine, parser, play, train, tune
+from muzero_jax.apps.commands import entry, evaluate, parser, play, train, tune
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
 from muzero_jax.config import config_file
 from muzero_jax.config.config import Config
@@ -104,7 +104,9 @@ MISTAKES = {
     "tune HEX --vary network.width": "network.width has no range",
     "tune HEX --vary env a.py b.py": "--vary env",
     "tune HEX --study RUN": "holds no study",
+    "train TINY --algorithm": "--algorithm.files needs a value",
     "evaluate mtach --run RUN": "match, returns",
+    "evaluate match --run RUN:greedy": "also says how it plays",
     "evaluate tournament RUN": "two players or more",
     "evaluate tournament RUN RUN/": "twice",
     "evaluate tournament random mcts:5": "at least one run",
@@ -144,7 +146,8 @@ def test_missing_packages_give_the_command_that_installs_them():
 
 def test_the_devices_are_chosen_before_pgx_is_imported():
     code = (
-        "import sys, jax; from muzero_jax.apps.commands import machine; machine.choose('train', ['--devices', '3']); "
+        "import sys, jax; from muzero_jax.apps.commands import start_jax; "
+        "start_jax.choose('train', ['--devices', '3']); "
         "assert jax.device_count() == 3 and not {'pgx', 'rich', 'matplotlib'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from muzero_jax.algorithm import make_algorithm
-from muzero_jax.apps.commands import machine
+from muzero_jax.apps.commands import start_jax
 from muzero_jax.apps.commands.command_line import EXIT_UNFINISHED
 from muzero_jax.config import config_file
 from muzero_jax.run import processes
@@ -59,7 +59,7 @@ def test_two_processes_train_exactly_what_one_process_with_as_many_devices_train
 )
 def test_distributed_without_a_full_coordinator_address_is_refused(flags):
     with pytest.raises(ValueError, match="--coordinator HOST:PORT"):
-        machine.choose("train", ["--distributed", *flags.split(), "--env", "tic_tac_toe"])
+        start_jax.choose("train", ["--distributed", *flags.split(), "--env", "tic_tac_toe"])
 
 
 @pytest.mark.slow

@@ -26,7 +26,7 @@ def choose(command: str, arguments: Sequence[str]) -> None:
         profiling.disable_command_buffers()
     if command == "train" and named & {"--seeds", "--vary"}:
         os.environ.setdefault(PREALLOCATE, "false")
-    if asked.distributed and not named & {parser.HELP, parser.HELP_ALL}:
+    if command == "train" and asked.distributed and not named & {parser.HELP, parser.HELP_ALL}:
         processes.join(asked.coordinator, asked.num_processes, asked.process_id)
     configure_devices(asked.devices, asked.device)
     processes.check_devices()
