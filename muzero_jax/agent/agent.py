@@ -12,17 +12,18 @@ browser: it has no noise, and gives the same answer for the same state. Each bud
 which takes seconds.
 """
 
-import dataclasses
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Bool, Float
 
-from muzero_jax.agent.analysis import Analysis, Judgement, StateAnalysis, expected_lines, search_without_repeats
-from muzero_jax.agent.searcher import Searcher, policy_head_search
+from muzero_jax.agent.analysis import Analysis, Judgement, expected_lines, search_without_repeats
 from muzero_jax.algorithm import Algorithm, make_algorithm, playing
 from muzero_jax.config.config import Config
 from muzero_jax.config.fields import Simulations, check_value
@@ -30,10 +31,11 @@ from muzero_jax.games.catalogue import game_of, make_notation, needs_key
 from muzero_jax.games.environment import by_hand
 from muzero_jax.games.notation import Notation
 from muzero_jax.search.simulator import Simulator, policy
-from muzero_jax.types import Array, Environment, EnvState, Model, Params, SearchFn, SearchOutput
+from muzero_jax.search.tree import Tree
+from muzero_jax.types import Array, Environment, EnvState, Model, Params, SearchFn, SearchOutput, SearchRoots
 
-NUM_LINES = 5
-LINE_LENGTH = 8
+MOST_COMPILED = 16
+"""Programs that an agent keeps; the least recently used one is dropped, because callers may ask for many budgets."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -71,29 +73,14 @@ class Agent:
         """The action that the agent plays in `state`; raises ValueError as `analyse` does."""
         return self._analyse(state, num_simulations).action
 
-    def analyse(self, state: EnvState, num_simulations: int | None = None) -> StateAnalysis:
+    def analyse(self, state: EnvState, num_simulations: int | None = None) -> Analysis:
         """The agent's analysis of `state`, after a search of `num_simulations` (by default its usual budget).
 
         Raises ValueError if the game is over, or `state` is not one state of this game, or the budget is out of range.
         """
         found = self._analyse(state, num_simulations)
-        return StateAnalysis(
-            action=found.action,
-            policy=found.policy,
-            value=found.value,
-            prior=found.prior,
-            prior_value=found.prior_value,
-            lines=expected_lines(
-                found,
-                state,
-                self.environment.move,
-                self.notation,
-                has_chance=self._has_chance,
-                width=NUM_LINES,
-                length=LINE_LENGTH,
-            ),
-            num_simulations=found.num_simulations,
-        )
+        lines = expected_lines(found, state, self.environment.move, self.notation, self._has_chance)
+        return found._replace(tree=None, lines=lines)
 
     def search(self, states: EnvState, num_simulations: int | None = None) -> SearchOutput:
         """Searches B states (leaves [B, ...]) in one compiled call.
@@ -102,7 +89,8 @@ class Agent:
           `action` [B], `policy` [B, A], `value` [B], and `tree`, a `muzero_jax.search.tree.Tree` of all nodes and
           edges. Rows do not depend on each other; each equals what `analyse` finds for its state, except for rounding.
         """
-        return self.searcher.search(self.environment.roots(states), self._budget(num_simulations))
+        program = self._program(self._of_many, self._budget(num_simulations))
+        return program(self.params, jax.random.key(0), self.environment.roots(states))
 
     def network(self, observations: Array) -> Judgement:
         """The network's own judgement of N observations [N, ...], in one compiled call."""
@@ -111,31 +99,50 @@ class Agent:
     def search_fn(
         self, num_simulations: int | None = None, *, true_rules: bool = False, trees: bool = False
     ) -> SearchFn:
-        """The search without noise as a function, to be used in a program of your own.
+        """The search without noise as a function, for a program of your own.
 
         Args:
           num_simulations: for each position; by default the agent's own budget.
           true_rules: plan with the ground-truth model, the game's own rules, instead of the learned dynamics.
-          trees: return the trees, too, which costs the time that a search in passes saves.
+          trees: return the trees as well, which a search in passes does not have.
         """
         simulator = self._simulator
         if true_rules:
-            simulator = playing.make_simulator(
-                dataclasses.replace(self.config, model="rules"), self.environment, self.model
-            )
-        budget = num_simulations or self.num_simulations
-        return self.make_search(simulator._replace(shows_tree=trees), budget, False)
+            simulator = playing.make_simulator(replace(self.config, model="rules"), self.environment, self.model)
+        return self.make_search(simulator._replace(shows_tree=trees), num_simulations or self.num_simulations, False)
+
+    def think(self, state: EnvState, legal_action_mask: Bool[Any, " A"], num_simulations: int) -> Analysis:
+        """One search of a state, with these moves at its root."""
+        program = self._program(self._of_one, num_simulations)
+        start = time.perf_counter()
+        answer, tree = program(self.params, state, jnp.asarray(legal_action_mask))
+        action, policy, value, prior, prior_value = jax.device_get(answer)
+        seconds = time.perf_counter() - start
+        return Analysis(
+            action=int(action),
+            policy=policy,
+            value=float(np.clip(value, -self.most_value, self.most_value)),
+            prior=prior,
+            prior_value=float(np.clip(prior_value, -self.most_value, self.most_value)),
+            num_simulations=num_simulations,
+            seconds=seconds,
+            tree=tree,
+            most_value=self.most_value,
+        )
+
+    def prior(self, state: EnvState) -> Float[np.ndarray, " A"]:
+        """The network's policy over the legal actions of a state, without search."""
+        roots = _roots_of_one(state, state.legal_action_mask)
+        return np.asarray(self._look(self.params, jax.random.key(0), roots).policy[0])
+
+    def is_compiled(self, num_simulations: int) -> bool:
+        """Whether `think` has compiled its search for this budget."""
+        return (self._of_one, num_simulations) in self._programs
 
     @cached_property
-    def searcher(self) -> Searcher:
-        """The compiled searches, which keep their trees."""
-        bound = self.model.bound
-        return Searcher(
-            partial(self.search_fn, trees=True),
-            policy_head_search(self.model),
-            self.params,
-            most_value=float("inf") if bound is None else bound,
-        )
+    def most_value(self) -> float:
+        """The largest return that the network can predict; values of an `Analysis` are clipped to it."""
+        return float("inf") if self.model.bound is None else self.model.bound
 
     @property
     def agent(self) -> "Agent":
@@ -143,8 +150,7 @@ class Agent:
         return self
 
     def _replace(self, **changes: Any) -> "Agent":
-        """A copy with other fields, which compiles anew."""
-        return dataclasses.replace(self, **changes)
+        return replace(self, **changes)
 
     def __repr__(self) -> str:
         what = f"iteration {self.iteration}, {self.num_simulations} simulations"
@@ -155,13 +161,17 @@ class Agent:
         return self.make_simulator(self.environment, self.model)
 
     @cached_property
+    def _programs(self) -> dict[tuple[Callable, int], Callable]:
+        """By kind and budget, the most recently used last."""
+        return {}
+
+    @cached_property
     def _has_chance(self) -> bool:
         return needs_key(self.environment)
 
     @cached_property
-    def _state(self) -> EnvState:
-        """The shapes of a state."""
-        return jax.eval_shape(self.environment.init, jax.random.key(0))
+    def _look(self) -> SearchFn:
+        return jax.jit(policy_head_search(self.model))
 
     @cached_property
     def _judge(self) -> Callable[[Params, Array], Judgement]:
@@ -172,26 +182,50 @@ class Agent:
 
         return jax.jit(judge)
 
+    def _program(self, kind: Callable[[SearchFn], Callable], num_simulations: int) -> Callable:
+        """A program that is kept, or a new one, which JAX compiles at its first call."""
+        name = kind, num_simulations
+        program = self._programs.pop(name, None) or jax.jit(kind(self.search_fn(num_simulations, trees=True)))
+        self._programs[name] = program
+        for oldest in list(self._programs)[:-MOST_COMPILED]:
+            del self._programs[oldest]
+        return program
+
+    def _of_many(self, search: SearchFn) -> SearchFn:
+        return search
+
+    def _of_one(self, search: SearchFn) -> Callable:
+        def think(params: Params, state: EnvState, mask: Array) -> tuple[Any, Tree | None]:
+            asked = params, jax.random.key(0), _roots_of_one(state, mask)
+            found = search(*asked)
+            first_sight = self._look(*asked)
+            tree = found.tree._replace(embedding=None) if isinstance(found.tree, Tree) else None
+            answer = found.action, found.policy, found.value, first_sight.policy, first_sight.value
+            return jax.tree.map(lambda x: x[0], answer), tree
+
+        return think
+
     def _analyse(self, state: EnvState, num_simulations: int | None) -> Analysis:
         self._check(state)
         budget = self._budget(num_simulations)
-        return search_without_repeats(
-            lambda mask: self.searcher.analyse(state, mask, budget),
-            state.legal_action_mask,
-            lambda action: self._repeats(state, action),
-        )
+        game = game_of(self.environment)
 
-    def _repeats(self, state: EnvState, action: int) -> bool:
-        repeats = game_of(self.environment).repeats
-        return repeats is not None and repeats(self.environment.move(state, action).state)
+        def repeats(action: int) -> bool:
+            return game.repeats is not None and game.repeats(self.environment.move(state, action).state)
+
+        return search_without_repeats(lambda mask: self.think(state, mask, budget), state.legal_action_mask, repeats)
 
     def _budget(self, given: int | None) -> int:
         return self.num_simulations if given is None else check_budget(given, "num_simulations")
 
     def _check(self, state: EnvState) -> None:
-        for field in ("observation", "legal_action_mask", "current_player"):
+        shapes = {
+            "observation": self.environment.observation_shape,
+            "legal_action_mask": (self.environment.num_actions,),
+            "current_player": (),
+        }
+        for field, needed in shapes.items():
             given = getattr(getattr(state, field, None), "shape", None)
-            needed = getattr(self._state, field).shape
             if given != needed:
                 raise ValueError(
                     f"the state's {field} has the shape {given}, but that of one state of {self.environment.name} is "
@@ -199,6 +233,18 @@ class Agent:
                 )
         if state.terminated:
             raise ValueError("the game is over")
+
+
+def policy_head_search(model: Model) -> SearchFn:
+    """A search without simulations: the network's policy over legal actions, its likeliest action, and its value."""
+
+    def look(params, key, position):
+        output = model.initial_inference(params, position.observation)
+        prior = policy(output, position.legal_action_mask)
+        best = jnp.argmax(jnp.where(position.legal_action_mask, output.policy_logits, -jnp.inf), axis=-1)
+        return SearchOutput(best.astype(jnp.int32), prior, model.to_scalar(output.value_logits))
+
+    return look
 
 
 def make_agent(
@@ -231,3 +277,8 @@ def check_budget(number: int, name: str) -> int:
     """The `number` of simulations, if a search can have so many; else ValueError, which calls it `name`."""
     check_value(number, Simulations, name)
     return number
+
+
+def _roots_of_one(state: EnvState, legal_action_mask: Array) -> SearchRoots:
+    states, mask = jax.tree.map(lambda x: jnp.asarray(x)[None], (state, legal_action_mask))
+    return SearchRoots(states.observation, mask, states)

@@ -149,6 +149,16 @@ def test_arithmetic_in_bfloat16_stays_close_to_float32(case, observation):
     assert_outputs_close(rows(child, same), rows(imagined, same), atol=0.1, rtol=0.02)
 
 
+def test_one_model_computes_in_the_precision_of_the_device_that_it_is_traced_for(observation):
+    """So that play can move an agent from an accelerator to the CPU without its game being built again."""
+    model = small_model("mlp", compute_dtype="auto")
+    params = jax.eval_shape(model.init, key(0))
+    for capability, dtype in (("9.0", jnp.bfloat16), ("7.5", jnp.float32)):
+        with made_for(SimpleNamespace(platform="gpu", compute_capability=capability)):
+            found = jax.eval_shape(lambda *inputs: model.initial_inference(*inputs), params, observation)
+            assert found.embedding.dtype == dtype
+
+
 @pytest.mark.parametrize("kind", ["mlp", "tower", "observation", "attention", "fully_convolutional"])
 def test_with_bfloat16_products_trunks_multiply_bfloat16_and_everything_else_is_float32(kind, observation):
     model = small_model(kind, width=32, compute_dtype="bfloat16_products")

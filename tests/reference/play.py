@@ -5,13 +5,15 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from muzero_jax.agent.searcher import Searcher
+from muzero_jax.agent import Agent
 from muzero_jax.apps.play.position import new_game, opening_of
 from muzero_jax.apps.play.thinking import Thinker
 from muzero_jax.games.catalogue import make_notation
 from muzero_jax.games.environment import make_environment
 from muzero_jax.games.own_game import load_environment
-from muzero_jax.types import SearchOutput
+from muzero_jax.search.simulator import Simulator
+from muzero_jax.types import Model, SearchOutput
+from tests.reference.tiny_run import CONFIG
 
 
 @functools.cache
@@ -61,5 +63,13 @@ def fake_thinker(*, favourite=0, num_simulations=4, first_sight=0.25, most_value
         mask = position.legal_action_mask
         return SearchOutput(None, mask / mask.sum(axis=1, keepdims=True), jnp.full(mask.shape[:1], first_sight))
 
-    searcher = Searcher(make_search, head, None, most_value=most_value)
-    return Thinker(searcher, num_simulations=num_simulations, **options)
+    agent = Agent(
+        config=CONFIG,
+        environment=make_environment("tic_tac_toe"),
+        model=Model(*6 * [None], bound=most_value),
+        make_simulator=lambda *_: Simulator(None, None),
+        make_search=lambda simulator, budget, noise: make_search(budget),
+        num_simulations=num_simulations,
+    )
+    vars(agent)["_look"] = head  # instead of the network's
+    return Thinker(agent, num_simulations=num_simulations, **options)

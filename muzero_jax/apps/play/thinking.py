@@ -16,7 +16,6 @@ from jaxtyping import Bool, Float
 
 from muzero_jax.agent import Agent
 from muzero_jax.agent.analysis import Analysis, search_without_repeats
-from muzero_jax.agent.searcher import Searcher
 from muzero_jax.apps.play.position import Position
 from muzero_jax.types import EnvState
 
@@ -40,25 +39,21 @@ class Thinker:
 
     def __init__(
         self,
-        searcher: Searcher,
+        agent: Agent,
         *,
         num_simulations: int,
         most_simulations: int = MOST_SIMULATIONS,
         temperature: float = 0.0,
         seed: int = 0,
     ):
-        self._searcher = searcher
+        self._agent = agent
+        self.most_value = agent.most_value
         self.num_simulations = num_simulations
         self.most_simulations = most_simulations
         self.temperature = temperature
         self._generator = np.random.default_rng(seed)
         self._took: dict[int, float] = {}  # seconds of a search, by budget
         self._behind: int | None = None  # a budget for `catch_up` to compile
-
-    @property
-    def most_value(self) -> float:
-        """The largest return that the network can predict; values are clipped to it."""
-        return self._searcher.most_value
 
     def analyse(
         self,
@@ -97,7 +92,7 @@ class Thinker:
 
     def prior(self, position: Position) -> Float[np.ndarray, " A"]:
         """The network's policy over the legal actions of the side to move, without search."""
-        return self._searcher.prior(position.seen_by())
+        return self._agent.prior(position.seen_by())
 
     def line(self, position: Position, length: int) -> list[int]:
         """The moves of both sides from here, each found by its own search; at most `length`."""
@@ -141,7 +136,7 @@ class Thinker:
 
     def _is_ready(self, budget: int) -> bool:
         """Whether a search is compiled and its time is known."""
-        return self._searcher.is_compiled(budget) and budget in self._took
+        return self._agent.is_compiled(budget) and budget in self._took
 
     def _affordable(self, seconds: float) -> int:
         """The largest power of two whose search should take at most `seconds`; at least 1."""
@@ -158,8 +153,8 @@ class Thinker:
             self._took[budget] = self._search(state, state.legal_action_mask, budget).seconds
 
     def _search(self, state: EnvState, mask: Bool[Any, " A"], budget: int) -> Analysis:
-        is_new = not self._searcher.is_compiled(budget)
-        found = self._searcher.analyse(state, mask, budget)
+        is_new = not self._agent.is_compiled(budget)
+        found = self._agent.think(state, mask, budget)
         if not is_new:
             self._took[budget] = (self._took.get(budget, found.seconds) + found.seconds) / 2
         return found
@@ -173,5 +168,5 @@ class Thinker:
 
 
 def make_thinker(agent: Agent, **options) -> Thinker:
-    """The `Thinker` of a loaded agent; `options` are Thinker's keyword arguments."""
-    return Thinker(agent.searcher, **options)
+    """The `Thinker` of an agent; `options` are Thinker's keyword arguments."""
+    return Thinker(agent, **options)

@@ -7,7 +7,7 @@ are marked.
 
 from typing import NamedTuple
 
-from muzero_jax.agent.analysis import Analysis, read_tree
+from muzero_jax.agent.analysis import Analysis, read_tree, tried
 from muzero_jax.apps.play.position import Position
 from muzero_jax.games.notation import Notation
 from muzero_jax.search.tree import ROOT
@@ -38,7 +38,7 @@ def branches(found: Analysis, *, depth: int, width: int) -> Branch:
     tree = read_tree(found)
 
     def grow(branch: Branch, node: int, left: int) -> Branch:
-        order = tree.tried(node)
+        order = tried(tree, node, found.action if node == ROOT else None)
         kept = order[:width] if left else []
         expected = found.action if node == ROOT else order[0] if order else NO_ACTION
         children = []

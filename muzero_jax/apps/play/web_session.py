@@ -220,16 +220,8 @@ class WebGame:
 
     def _lines(self, found: Analysis) -> list[dict[str, Any]]:
         """The expected lines, the best first; without a tree only the agent's move."""
-        position = self.position
-        lines = expected_lines(
-            found,
-            position.state,
-            position.move,
-            self.notation,
-            has_chance=position.has_chance,
-            width=NUM_LINES,
-            length=LINE_LENGTH,
-        )
+        state, move, has_chance = self.position.state, self.position.move, self.position.has_chance
+        lines = expected_lines(found, state, move, self.notation, has_chance, NUM_LINES, LINE_LENGTH)
         alone = {"moves": [self._write(found.action)], "visits": None, "value": None}
         shown = ({"moves": list(m.moves), "visits": m.visits, "value": signed(m.value)} for m in lines)
         return list(shown) or [alone]

@@ -46,6 +46,14 @@ def test_a_run_is_loaded_by_text_or_path_or_version(untrained_run, agent):
     assert repr(agent) == f"<Agent {untrained_run}: Tic-tac-toe, iteration 0, 4 simulations>"
 
 
+def test_a_run_without_an_algorithm_of_its_own_is_loaded_without_targets_losses_and_optimiser(
+    untrained_run, agent, monkeypatch
+):
+    monkeypatch.setattr("muzero_jax.agent.agent.make_algorithm", None)
+    state = agent.environment.init(jax.random.key(3))
+    assert muzero_jax.load(untrained_run).act(state) == agent.act(state)
+
+
 def test_analyse_uses_the_search_that_plays(untrained_run, agent):
     run = load_agent(untrained_run)
     position = new_game(run.environment).play(4)
