@@ -144,11 +144,6 @@ class Agent:
         """The largest return that the network can predict; values of an `Analysis` are clipped to it."""
         return float("inf") if self.model.bound is None else self.model.bound
 
-    @property
-    def agent(self) -> "Agent":
-        """The agent itself, as programs for earlier versions call it."""
-        return self
-
     def _replace(self, **changes: Any) -> "Agent":
         return replace(self, **changes)
 

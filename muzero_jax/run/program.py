@@ -20,7 +20,7 @@ from muzero_jax.types import Metrics, ReplayState, TrainState
 _INIT = 2**32 - 1  # folded into the seed for the initial state; iterations fold in 0, 1, 2, ...
 
 
-def init(algorithm: Algorithm, seed: int) -> TrainState:
+def init(algorithm: Algorithm, seed: Any) -> TrainState:
     """The state of a run before its first iteration."""
     seed_key = jax.random.key(seed)
     actor_key, learner_key = jax.random.split(jax.random.fold_in(seed_key, _INIT))

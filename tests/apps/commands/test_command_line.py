@@ -12,7 +12,7 @@ import pytest
 
 from muzero_jax import presets
 from muzero_jax.apps import start
-from muzero_jax.apps.commands import entry, evaluate, parser, play, train, tune
+from muzero_jax.apps.commands import entry, evaluate, parser, play, start_jax, train, tune
 from muzero_jax.apps.commands.command_line import EXIT_ERROR, EXIT_INTERRUPTED, report_errors
 from muzero_jax.config import config_file
 from muzero_jax.config.config import Config
@@ -157,7 +157,7 @@ def test_a_programs_own_build_function_reaches_evaluate_and_play(monkeypatch, ca
     def build(config):
         raise ValueError(f"my own {config.env}")
 
-    monkeypatch.setattr(machine, "choose", lambda *arguments: None)
+    monkeypatch.setattr(start_jax, "choose", lambda *arguments: None)
     for line in ("evaluate match --run", "evaluate tournament random", "evaluate oracle --run", "play --run"):
         command, *words = line.split()
         assert entry.start(command, [*words, str(saved_run)], build) == EXIT_ERROR
