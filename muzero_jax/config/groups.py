@@ -173,7 +173,7 @@ class SelfPlayConfig:
     start_moves: PositiveInt = 12
     """starts random: the most random moves; their number is uniform from 0 to this"""
     start_slots: Annotated[PositiveInt, Fixed] = 16
-    """starts archive and regret: positions kept of each game in progress"""
+    """starts archive and regret: how many positions are stored of each game in progress"""
     sampled_moves: NotNegativeInt | None = None
     """number of moves at the start of a game that are chosen with the search's noise; after them, the move that the
     search found most likely is played. None: all moves are chosen with noise"""

@@ -72,7 +72,7 @@ def archive(*, share: float, slots: int, weigh: Callable[[Params, EnvState], Arr
     """A `share` of the games begins at positions that earlier games visited; one of each game is stored a rollout.
 
     Args:
-      slots: M, positions kept of each game; the oldest is replaced.
+      slots: M, how many are stored of each game; the oldest is replaced.
       weigh: (weights, states [B, ...]) -> how likely each is to be drawn, above 0; by default all alike.
     """
 
