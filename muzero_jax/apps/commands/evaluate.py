@@ -44,6 +44,7 @@ from muzero_jax.apps.evaluation import (
     tournament,
 )
 from muzero_jax.apps.evaluation.engine_matches import Conditions
+from muzero_jax.apps.evaluation.matches import are_for_points
 from muzero_jax.apps.evaluation.players import PlayerSpec
 from muzero_jax.apps.study import comparison, learning_curves
 from muzero_jax.ops.mesh import make_mesh
@@ -130,7 +131,7 @@ def play_match(a: MatchFlags | ReturnsFlags, mesh, load_agent) -> Answer:
         say(f"compiled in {time.monotonic() - start:.1f} s; playing ...")
     report = make_progress_report("games finished")
     result = match(agent.params, rival.params, jax.random.key(a.seed), report)
-    hidden = IN_TABLE + BY_SIGN if "mean_points" in result else IN_TABLE
+    hidden = IN_TABLE + BY_SIGN if are_for_points([result]) else IN_TABLE
     rest = {name: value for name, value in result.items() if name not in hidden}
     rest |= about(a, agent) | {"player": host.player.name}
     note = f"\n{tables.REPEATED}" if result["games"] < a.games else ""
