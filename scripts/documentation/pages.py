@@ -22,6 +22,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import jax
 
 from muzero_jax import presets
+from muzero_jax.apps.commands import measures
 from muzero_jax.apps.commands.parser import Flag, flags_of
 from muzero_jax.apps.study import tuning
 from muzero_jax.config.config import Config
@@ -42,8 +43,9 @@ FAMILIES: dict[str, Callable[[], Config]] = {
 }
 """One preset of each family. Chess, shogi and Go 19x19 have the towers' preset."""
 HELP = (
-    *(f"experiments/evaluate.py {name}" for name in "exam match returns tournament oracle fidelity exhaustive".split()),
-    *(f"experiments/{name}" for name in ("evaluate.py openings", "evaluate.py compare", "tune.py", "play.py")),
+    *(f"experiments/evaluate.py {name}" for name in measures.COMMANDS),
+    "experiments/tune.py",
+    "experiments/play.py",
     *(f"scripts/{name}.py" for name in "reproduce export_agent export_onnx benchmark hardware_report preview".split()),
 )
 """The commands whose help the page shows."""

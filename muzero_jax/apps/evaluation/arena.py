@@ -154,7 +154,7 @@ class Arena:
         results = [match.play(params, other, jax.random.fold_in(key, index)) for index in range(num_matches)]
         together = jax.tree.map(lambda *parts: np.concatenate(parts, axis=1), *results)
         summary = match.summarise(together, is_for_points=self.is_for_points)
-        self.is_for_points |= "mean_points" in summary
+        self.is_for_points |= matches.are_for_points([summary])
         return summary
 
 

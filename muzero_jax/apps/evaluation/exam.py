@@ -15,7 +15,7 @@ from muzero_jax.agent import Agent
 from muzero_jax.apps.evaluation import equity, openings, oracle_evaluation, players, returns
 from muzero_jax.apps.evaluation.arena import ShardedMatch
 from muzero_jax.apps.evaluation.exact_play.solved import make_oracle
-from muzero_jax.apps.evaluation.matches import points_of, student_interval, wilson_interval
+from muzero_jax.apps.evaluation.matches import are_for_points, points_of, student_interval, wilson_interval
 from muzero_jax.apps.evaluation.player import Player
 from muzero_jax.apps.evaluation.tables import align, percent, percent_interval
 from muzero_jax.games.catalogue import game_of
@@ -101,7 +101,7 @@ def _matches(agent: Agent, mesh: Mesh, games: int, seed: int, say: Say) -> Itera
         plies = agent.config.evaluation.opening_plies
         match = ShardedMatch(agent.environment, *seats, mesh, num_games=games, opening_plies=plies)
         result = match(agent.params, rival.params, jax.random.key(seed))
-        if "mean_points" in result:
+        if are_for_points([result]):
             yield Finding(name, "points a game", *points_of(result), result["games"], is_share=False)
         else:
             low, high = result["ci95"]

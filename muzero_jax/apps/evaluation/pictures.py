@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from muzero_jax.apps.evaluation import tournament
+from muzero_jax.apps.evaluation.matches import are_for_points
 from muzero_jax.run import charts
 
 BLUE, RED = "#0072b2", "#d55e00"
@@ -18,23 +20,23 @@ PANELS = {
 
 def plot_tournament(result: dict[str, Any], path: Path) -> None:
     """Draws `tournament.play`'s result: Elo or mean points with 95% intervals, and the cross table, strongest first."""
-    is_for_points = "mean_points" in result["players"][0]
+    ranked = tournament.ranked(result)
+    players = ranked["players"]
+    is_for_points = are_for_points(players)
     measure = "mean_points" if is_for_points else "elo"
-    players = sorted(result["players"], key=lambda player: -player[measure])
-    names = [player["name"] for player in players]
     size = 0.5 * len(players)
     figure = charts.make_figure((8 + size, 2.2 + size))
     rating, table = figure.subplots(1, 2, width_ratios=(1.3, 1))
     means = [player[measure] for player in players]
     ends = [[abs(player[f"{measure}_ci95"][end] - player[measure]) for player in players] for end in (0, 1)]
     rating.errorbar(means, range(len(players)), xerr=ends, fmt="o", color=BLUE, ecolor="0.55", capsize=3)
-    rating.set_yticks(range(len(players)), names)
+    rating.set_yticks(range(len(players)), [player["name"] for player in players])
     rating.set_ylim(len(players) - 0.5, -0.5)
     what = "mean points of a game" if is_for_points else f"Elo ({result['anchor']} = 0)"
     rating.set(xlabel=f"{what}, 95% intervals")
     rating.grid(True, axis="x", color="0.9")
     rating.spines[["top", "right"]].set_visible(False)
-    _draw_cross_table(table, result, names, is_for_points)
+    _draw_cross_table(table, ranked["cross_table"], is_for_points)
     charts.save(figure, path)
 
 
@@ -59,11 +61,8 @@ def plot_fidelity(result: dict[str, Any], path: Path) -> None:
     charts.save(figure, path)
 
 
-def _draw_cross_table(axes: Any, result: dict[str, Any], names: list[str], is_for_points: bool) -> None:
+def _draw_cross_table(axes: Any, scores: list[list[float | None]], is_for_points: bool) -> None:
     """Scores of the row against the column in per cent, or mean points; blue if the row is ahead, red if behind."""
-    index = {player["name"]: i for i, player in enumerate(result["players"])}
-    order = [index[name] for name in names]
-    scores = [[result["cross_table"][i][j] for j in order] for i in order]
     even = 0.0 if is_for_points else 0.5
     shown = [[even if score is None else score for score in row] for row in scores]
     reach = 1.6 * max(0.5, *(abs(score - even) for row in shown for score in row))
@@ -72,8 +71,8 @@ def _draw_cross_table(axes: Any, result: dict[str, Any], names: list[str], is_fo
         for j, score in enumerate(row):
             text = "" if score is None else f"{score:+.2f}" if is_for_points else f"{100 * score:.0f}"
             axes.text(j, i, text, ha="center", va="center", fontsize=9)
-    axes.set_xticks(range(len(names)), range(1, len(names) + 1))
-    axes.set_yticks(range(len(names)), range(1, len(names) + 1))
+    axes.set_xticks(range(len(scores)), range(1, len(scores) + 1))
+    axes.set_yticks(range(len(scores)), range(1, len(scores) + 1))
     unit = "points a game" if is_for_points else "score (%)"
     axes.set_title(f"{unit} of the row against the column", loc="left", fontsize=10)
     axes.tick_params(length=0)

@@ -39,9 +39,9 @@ def strength(matches: Mapping[str, Mapping[str, Any]]) -> str:
     return "\n".join(["Strength (colours balanced, every opening played from both sides)", *align(rows, "<")])
 
 
-def signed(mean: float) -> str:
+def signed(mean: float | None) -> str:
     """Mean points of a game, with their sign."""
-    return f"{mean:+.3f}"
+    return "-" if mean is None else f"{mean:+.3f}"
 
 
 def percent(share: float | None, missing: str = "-") -> str:

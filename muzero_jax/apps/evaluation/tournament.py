@@ -3,7 +3,7 @@
 Pairs of players that differ only in their weights, such as runs of one preset, share one compiled match.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -147,52 +147,59 @@ def _points(names: list[str], matches: list[dict[str, Any]]) -> Result:
     return {"players": rows, "cross_table": table}
 
 
+def ranked(result: Result) -> Result:
+    """The result with its players from strongest to weakest, as rows and as columns of the cross table."""
+    players = result["players"]
+    measure = "mean_points" if are_for_points(players) else "elo"
+    order = sorted(range(len(players)), key=lambda i: -players[i][measure])
+    table = [[result["cross_table"][i][j] for j in order] for i in order]
+    return result | {"players": [players[i] for i in order], "cross_table": table}
+
+
 def format_table(result: Result) -> str:
     """The players from strongest to weakest: Elo and score with intervals, and the score against each other player.
 
     In a game for points: mean points of a game instead.
     """
+    result = ranked(result)
+    players = result["players"]
+    is_for_points = are_for_points(players)
+    titles = ["points a game", "95%"] if is_for_points else ["Elo", "95%", "score", "95%"]
+    rows = [["", "", *titles, *map(str, range(1, len(players) + 1))]]
+    for place, (player, scores) in enumerate(zip(players, result["cross_table"], strict=True), start=1):
+        cells = _points_cells(player, scores) if is_for_points else _elo_cells(player, scores, result["anchor"])
+        rows.append([str(place), player["name"], *cells])
+    return "\n".join([*align(rows, "><>"), "", *_notes(result)])
+
+
+def _elo_cells(player: Mapping[str, Any], scores: list[float | None], anchor: str) -> list[str]:
+    low, high = player["elo_ci95"]
+    interval = "anchor" if player["name"] == anchor else f"[{low:z.0f}, {high:z.0f}]"
+    cells = [f"{player['elo']:z.0f}", interval, percent(player["score"]), percent_interval(player["ci95"])]
+    return cells + ["-" if score is None else f"{100 * score:.1f}" for score in scores]
+
+
+def _points_cells(player: Mapping[str, Any], means: list[float | None]) -> list[str]:
+    low, high = map(signed, player["mean_points_ci95"])
+    return [signed(player["mean_points"]), f"[{low}, {high}]", *map(signed, means)]
+
+
+def _notes(result: Result) -> list[str]:
+    """How to read the table, and what to beware of."""
     if are_for_points(result["players"]):
-        return _format_points(result)
-    players = result["players"]
-    table = result["cross_table"]
-    order = sorted(range(len(players)), key=lambda i: -players[i]["elo"])
-    rows = [["", "", "Elo", "95%", "score", "95%", *map(str, range(1, len(order) + 1))]]
-    for place, i in enumerate(order, start=1):
-        player = players[i]
-        elo_low, elo_high = player["elo_ci95"]
-        interval = "anchor" if player["name"] == result["anchor"] else f"[{elo_low:z.0f}, {elo_high:z.0f}]"
-        cells = [str(place), player["name"], f"{player['elo']:z.0f}", interval]
-        cells += [percent(player["score"]), percent_interval(player["ci95"])]
-        rows.append(cells + ["-" if table[i][j] is None else f"{100 * table[i][j]:.1f}" for j in order])
-    notes = [f"\nElo by Bradley-Terry, draws as half wins, {result['anchor']} = 0; scores of the row in per cent."]
-    if any(score in (0.0, 1.0) for row in table for score in row):
-        notes.append(
-            "Some pair's games were all won by one side: its Elo difference is held finite by Jeffreys' prior, and is"
-            " a lower bound rather than an estimate."
-        )
-    return "\n".join([*align(rows, "><>"), *notes, *_remarks(result)])
-
-
-def _format_points(result: Result) -> str:
-    players = result["players"]
-    table = result["cross_table"]
-    order = sorted(range(len(players)), key=lambda i: -players[i]["mean_points"])
-    rows = [["", "", "points a game", "95%", *map(str, range(1, len(order) + 1))]]
-    for place, i in enumerate(order, start=1):
-        player = players[i]
-        low, high = map(signed, player["mean_points_ci95"])
-        cells = [str(place), player["name"], signed(player["mean_points"]), f"[{low}, {high}]"]
-        rows.append(cells + ["-" if table[i][j] is None else signed(table[i][j]) for j in order])
-    note = "\nThe row's mean points of a game. There is no Elo, whose model knows games only as won, drawn or lost."
-    return "\n".join([*align(rows, "><>"), note, *_remarks(result)])
-
-
-def _remarks(result: Result) -> list[str]:
-    """What to beware of in any table."""
-    notes = []
+        notes = [
+            "The row's mean points of a game. There is no Elo, whose model knows games only as won, drawn or lost."
+        ]
+    else:
+        notes = [f"Elo by Bradley-Terry, draws as half wins, {result['anchor']} = 0; scores of the row in per cent."]
+        if any(score in (0.0, 1.0) for row in result["cross_table"] for score in row):
+            notes.append(
+                "Some pair's games were all won by one side: its Elo difference is held finite by Jeffreys' prior, and"
+                " is a lower bound rather than an estimate."
+            )
     counted = sorted(match["games"] for match in result["matches"])
     if counted[0] < result.get("games_per_pair", counted[-1]):
         notes.append(f"{counted[0]} to {counted[-1]} games of a pair differ. {REPEATED}")
-    illegal = sum(match.get("illegal_actions", 0) for match in result["matches"])
-    return notes + ([f"ILLEGAL MOVES were chosen {illegal} times."] if illegal else [])
+    if illegal := sum(match.get("illegal_actions", 0) for match in result["matches"]):
+        notes.append(f"ILLEGAL MOVES were chosen {illegal} times.")
+    return notes
