@@ -40,7 +40,7 @@ def environment_from(made: Any, name: str, *, board_size: int | None = None, gam
     """The environment of anything that `make` may return; `name` is used if the result has no name.
 
     Its states have pgx's form, and a finished game stays as it is. Of two-player games, random games show whether they
-    are for points (`with_points`) and, if the rules give no `Environment`, whether turns always alternate: else
+    are for points and, if the rules give no `Environment`, whether turns always alternate: else
     `discount` is None.
 
     Raises ValueError if it cannot be compiled.
@@ -70,7 +70,8 @@ def _environment_from(made: Any, name: str, board_size: int | None, gamma: float
         if board_size is not None or gamma != 1.0:
             flag = "--targets.discount" if board_size is None else "--board-size"
             raise Fault(f"make() of {name} returns an Environment, whose own setting counts; leave {flag} out")
-        return with_points(_checked(made, name)._replace(game=made.game or Game(made.name, _title(made.name))))
+        game = made.game or Game(made.name, _title(made.name))
+        return _as_random_games_show(_checked(made, name), game, has_discount=True)
     game = made if isinstance(made, Game) else _plain_game(made, name)
     rules = make_rules(game, board_size)
     lacking = [part for part in chance.ListedRules.__annotations__ if not hasattr(rules, part)]
@@ -81,18 +82,27 @@ def _environment_from(made: Any, name: str, board_size: int | None, gamma: float
             f"the state that init of {name} makes has no {missing[0]}; give it pgx's fields {', '.join(states.FIELDS)}"
         )
     environment = environment_of(game._replace(rules=lambda size: rules), board_size=board_size, gamma=gamma)
-    environment = with_points(_checked(environment, name)._replace(game=game))
-    if environment.num_players == 2 and not random_play.turns_alternate(random_games(environment)):
-        return environment._replace(discount=None)
-    return environment
+    return _as_random_games_show(_checked(environment, name), game, has_discount=False)
 
 
 def with_points(environment: Environment) -> Environment:
-    """The environment, whose `game.is_for_points` is set if random games show it; single-player games as they are."""
-    game = game_of(environment)
-    if environment.num_players == 1 or game.is_for_points or environment.name in GAMES:
+    """The environment of a program, whose `game.is_for_points` is set if random games show it; others as they are."""
+    if environment.game is not None or environment.name in GAMES:
         return environment
-    return environment._replace(game=game._replace(is_for_points=random_play.is_for_points(random_games(environment))))
+    return _as_random_games_show(environment, game_of(environment), has_discount=True)
+
+
+def _as_random_games_show(environment: Environment, game: Game, *, has_discount: bool) -> Environment:
+    """The environment with its game, after one look at random games if two play: whether it is for points, and unless
+    it `has_discount`, whether turns alternate.
+    """
+    if environment.num_players == 1:
+        return environment._replace(game=game)
+    moves = random_games(environment)
+    if not game.is_for_points and environment.name not in GAMES:
+        game = game._replace(is_for_points=random_play.is_for_points(moves))
+    is_constant = has_discount or random_play.turns_alternate(moves)
+    return environment._replace(game=game, discount=environment.discount if is_constant else None)
 
 
 def _plain_game(rules: Any, name: str) -> Game:
