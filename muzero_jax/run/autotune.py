@@ -31,6 +31,9 @@ class TunedSizes(NamedTuple):
     rollout_length: int
     batch_size: int
 
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {size}" for name, size in self._asdict().items())
+
 
 def tune(config: Config, mesh: Mesh, *, minutes: float, say: Callable[[str], None]) -> Config:
     """The config with the fastest sizes found in about `minutes`; prints what it tries, and the flags of the fastest.
