@@ -30,6 +30,16 @@ def discount_target(batch: Batch) -> Float[Array, "N K 3"]:
     return jax.nn.one_hot(jnp.sign(batch.targets.discount).astype(jnp.int32) + 1, 3)
 
 
+def known_square(predicted: Float[Array, "*n 1"], target: Float[Array, "*n 1"]) -> Float[Array, "*n"]:
+    """The squared error, 0 where the target is negative, because nothing is known there."""
+    return jnp.where(target < 0, 0.0, jnp.square(predicted - target))[..., 0]
+
+
+def regret_target(batch: Batch) -> Float[Array, "N K1 1"]:
+    """How far the return of every position was from the value that the search gave it (`learning.regret_of`)."""
+    return batch.targets.extras["regret"][..., None]
+
+
 LEGALITY = Head(
     name="legality",
     output=LEGAL_LOGITS,
@@ -53,8 +63,8 @@ REGRET = Head(
     output="regret",
     size=1,
     at="position",
-    loss=lambda predicted, target: jnp.square(predicted[..., 0] - target),
-    target=lambda batch: batch.targets.extras["regret"],
+    loss=known_square,
+    target=regret_target,
 )
 """How far the return of a position will be from the value that the search gave it (RGSC: arXiv 2602.20809)."""
 

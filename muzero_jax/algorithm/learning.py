@@ -11,6 +11,7 @@ from jaxtyping import Array
 from muzero_jax.config.config import Config
 from muzero_jax.learning import chance, learner, losses, priorities, reanalyze, replay, symmetries, targets
 from muzero_jax.learning.losses import Term
+from muzero_jax.networks.value_transform import squash
 from muzero_jax.ops import micro_batches
 from muzero_jax.ops.devices import device_kind
 from muzero_jax.types import (
@@ -126,10 +127,22 @@ def build_targets(config: Config) -> Callable[[Transition, Array], Targets]:
         wanted = make(window, search_value_weight=own_weight)
         if config.self_play.start_kind != "regret":
             return wanted
-        regret = jnp.abs(make(window).value - window.search_value[:, : wanted.value.shape[1]])
-        return wanted._replace(extras=wanted.extras | {"regret": regret})
+        return wanted._replace(extras=wanted.extras | {"regret": regret_of(config, window, make(window).value)})
 
     return make_targets
+
+
+def regret_of(config: Config, window: Transition, returns: Array) -> Array:
+    """How far returns [N, K+1] were from the search's values, in [0, 2]; -1 where a return stops and so shows nothing.
+
+    Distances are shares of the largest return that the network represents, squashed like it (`network.squash`).
+    """
+    num_frames = returns.shape[1]
+    scaled = squash if config.network.squash else lambda x: x
+    most = scaled(jnp.float32(config.network.support_range))
+    distance = jnp.abs(scaled(returns) - scaled(window.search_value[:, :num_frames])) / most
+    is_unknown = targets.stops(window, stop_at_exploration=config.targets.stop_at_exploration)[:, :num_frames]
+    return jnp.where(is_unknown, -1.0, jnp.minimum(distance, 2.0))
 
 
 def build_returns(config: Config, *, unroll_steps: int) -> Callable[..., Targets]:
@@ -227,7 +240,7 @@ def unrolls_batched(config: Config) -> bool:
 def build_terms(config: Config, model: Model) -> tuple[Term, ...]:
     """The losses of MuZero (Schrittwieser et al. 2020, equation 1 and appendix G), and those that options add.
 
-    With the ground-truth model only value and policy are learned, because nothing is unrolled.
+    With the ground-truth model only what is read of positions is learned, because nothing is unrolled.
     """
     weights = config.optimiser
     scalar = {"scalar_loss": model.scalar_loss}
@@ -236,7 +249,7 @@ def build_terms(config: Config, model: Model) -> tuple[Term, ...]:
         Term("policy", losses.policy_loss, weights.policy_weight),
     ]
     if config.model == "rules":
-        return tuple(terms)
+        return (*terms, *(losses.head_term(head) for head in model.heads if head.at == "position"))
     terms += [
         Term("reward", partial(losses.reward_loss, **scalar), weights.reward_weight),
         Term("root_value", partial(losses.root_value_loss, **scalar), 0.0),

@@ -117,7 +117,7 @@ def gamma(environment: Environment) -> float:
 def build_starts(config: Config, environment: Environment, model: Model) -> Starts | None:
     """Where games of self-play begin; None: all at the beginning."""
     play = config.self_play
-    if play.start_kind == "beginning":
+    if play.start_kind == "beginning" or config.offline:
         return None
     if play.start_kind == "random":
         return starts.random_moves(share=play.start_share, most=play.start_moves)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
-from muzero_jax.learning.starts import KEY, Starts, begin, count, of_whole_games, one_of
+from muzero_jax.learning.starts import KEY, Starts, count, first_games, of_whole_games, one_of, without_sums
 from muzero_jax.ops.legal_actions import uniform_legal_action
 from muzero_jax.types import ActorState, Environment, EnvState, Params, SearchFn, SearchOutput, Step, Transition
 
@@ -17,7 +17,7 @@ def init(environment: Environment, key: Array, *, num_envs: int, starts: Starts 
     env_state = jax.vmap(environment.init)(jax.random.split(key, num_envs))
     return_so_far = jnp.zeros(num_envs) if environment.num_players == 1 else None
     actor = ActorState(env_state, jnp.zeros(num_envs, jnp.int32), return_so_far)
-    return actor if starts is None else begin(starts, actor)
+    return actor if starts is None else first_games(starts, actor)
 
 
 Choose = Callable[[Array, SearchOutput, Array, Array], tuple[Array, Array]]
@@ -61,8 +61,9 @@ def rollout(
         step = with_reset(environment, lambda reset_key: (environment.init(reset_key), jnp.int32(0)))
     else:
         key, starts_key = jax.random.split(key)
+        actor = without_sums(actor)
         drawn = starts.draw(environment, actor.extras[KEY].kept, starts_key, len(actor.num_moves))
-        step = with_reset(environment, partial(one_of, drawn))
+        step = with_reset(environment, partial(one_of, drawn, environment))
 
     def play(actor: ActorState, frame_key: Array) -> tuple[ActorState, Transition]:
         search_key, choose_key, step_key = jax.random.split(frame_key, 3)
@@ -169,4 +170,4 @@ def statistics(trajectory: Transition, before: ActorState, after: ActorState) ->
         "selfplay/frames": frames,
         "selfplay/finished_frames": frames + jnp.sum(before.num_moves) - jnp.sum(after.num_moves),
     }
-    return found | of_whole_games(before, after)
+    return found | of_whole_games(after)

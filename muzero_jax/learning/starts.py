@@ -5,8 +5,9 @@ Gumbel AlphaZero), an archive of visited positions (Go-Exploit: Trudeau and Bowl
 positions of that archive where the search promised something else than the game brought (RGSC: arXiv 2602.20809, where
 a head learns that regret).
 
-A rollout draws one start for each of its B games at once, and a game that begins in it takes one of these, so that no
-move computes starts that no game needs. What is kept between rollouts lies in `ActorState.extras`, each device's share
+A rollout draws one start for each of its B games at once, and every game that begins in it takes one of these, or a
+fresh game where that is a beginning. So no move computes starts that no game needs, but with few games and long
+rollouts several games share one. What is kept between rollouts lies in `ActorState.extras`, each device's share
 for itself.
 """
 
@@ -65,7 +66,7 @@ class Archive(NamedTuple):
     states: EnvState  # leaves [B, M, ...]
     num_moves: Array  # [B, M] int32, made before each
     weight: Array  # [B, M] float32, by which a position is drawn; 0 where none is stored yet
-    count: Array  # [B] int32, how many were stored so far
+    count: Array  # [B] int32, how many were stored so far; the same for all games, and sharded like them
 
 
 def archive(*, share: float, slots: int, weigh: Callable[[Params, EnvState], Array] | None = None) -> Starts:
@@ -123,7 +124,7 @@ def predicted_regret(environment: Environment, model: Model, *, output: str, lea
 class Progress(NamedTuple):
     """What a run with such starts keeps of its games in `ActorState.extras`: what `Starts` needs, and sums.
 
-    Lengths and returns are counted of whole games only, which began at the beginning.
+    Lengths and returns are counted of whole games only, which began at the beginning. The sums are of one rollout.
     """
 
     kept: Any
@@ -133,17 +134,26 @@ class Progress(NamedTuple):
     returns: Array  # [B] float32, of these; 0 in two-player games
 
 
-def begin(starts: Starts, actor: ActorState) -> ActorState:
+def first_games(starts: Starts, actor: ActorState) -> ActorState:
     """The first games, with what is kept of them."""
     zeros = jnp.zeros(actor.num_moves.shape)
     is_whole = jnp.ones(actor.num_moves.shape, bool)
     return actor._replace(extras={KEY: Progress(starts.init(actor), is_whole, zeros, zeros, zeros)})
 
 
-def one_of(drawn: tuple[EnvState, Array], key: Array) -> tuple[EnvState, Array]:
-    """One of B starts, as `Starts.draw` returns them."""
-    place = jax.random.randint(key, (), 0, len(drawn[1]))
-    return jax.tree.map(lambda x: x[place], drawn)
+def without_sums(actor: ActorState) -> ActorState:
+    """The games with sums of 0, as a rollout begins them."""
+    progress: Progress = actor.extras[KEY]
+    zeros = jnp.zeros_like(progress.games)
+    return actor._replace(extras=actor.extras | {KEY: progress._replace(games=zeros, moves=zeros, returns=zeros)})
+
+
+def one_of(drawn: tuple[EnvState, Array], environment: Environment, key: Array) -> tuple[EnvState, Array]:
+    """One of B starts, as `Starts.draw` returns them; instead of a beginning among them a fresh game of its own."""
+    place_key, fresh_key = jax.random.split(key)
+    place = jax.random.randint(place_key, (), 0, len(drawn[1]))
+    state, num_moves = jax.tree.map(lambda x: x[place], drawn)
+    return jax.tree.map(partial(jnp.where, num_moves == 0), environment.init(fresh_key), state), num_moves
 
 
 def count(before: ActorState, after: ActorState, is_last: Bool[Array, " B"], reward: Float[Array, " B"]) -> ActorState:
@@ -160,18 +170,17 @@ def count(before: ActorState, after: ActorState, is_last: Bool[Array, " B"], rew
     return after._replace(extras=after.extras | {KEY: found})
 
 
-def of_whole_games(before: ActorState, after: ActorState) -> dict[str, Array]:
-    """Sums over the whole games that ended between two states; empty if all games are whole."""
+def of_whole_games(after: ActorState) -> dict[str, Array]:
+    """Sums over the whole games that ended in a rollout; empty if all games are whole."""
     if KEY not in after.extras:
         return {}
-    one: Progress = before.extras[KEY]
-    two: Progress = after.extras[KEY]
+    progress: Progress = after.extras[KEY]
     found = {
-        "selfplay/whole_games": jnp.sum(two.games - one.games),
-        "selfplay/finished_frames": jnp.sum(two.moves - one.moves),
+        "selfplay/whole_games": jnp.sum(progress.games),
+        "selfplay/finished_frames": jnp.sum(progress.moves),
     }
     if after.return_so_far is not None:
-        found["selfplay/finished_returns"] = jnp.sum(two.returns - one.returns)
+        found["selfplay/finished_returns"] = jnp.sum(progress.returns)
     return found
 
 

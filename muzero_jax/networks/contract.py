@@ -58,11 +58,15 @@ def _require_all(model: Model, environment: Environment, abilities: Abilities, n
     _require_float32(params)
     root = traced("initial_inference", model.initial_inference, params, observation)
     _require_output("initial_inference", root, num_actions, num_rows)
+    wanted = {head.output: head.size or num_actions for head in abilities.heads}
+    for head in abilities.heads:
+        if head.at == "position":
+            size = f"float32[{num_rows}, {wanted[head.output]}]"
+            require(f"initial_inference's extras[{head.output!r}]", root.extras.get(head.output), size)
     if abilities.dynamics:
         child = traced("recurrent_inference", model.recurrent_inference, params, root.embedding, action)
         _require_output("recurrent_inference", child, num_actions, num_rows)
         require_alike(root, child)
-        wanted = {head.output: head.size or num_actions for head in abilities.heads}
         if abilities.num_codes:
             wanted["chance_logits"] = abilities.num_codes
         for name, size in wanted.items():

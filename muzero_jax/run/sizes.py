@@ -25,7 +25,8 @@ from muzero_jax.types import Metrics, TrainState
 
 
 def of_board(config: Config, size: int) -> Config:
-    """The config for one board size of a run: the same number of random moves per game, and `td_steps` up to its cells.
+    """The config for one board size of a run: the same number of random moves per game, `td_steps` up to its cells, and
+    random moves before a game in proportion to them.
 
     Boards larger than the run's own `board_size` keep its `td_steps`.
     """
@@ -35,7 +36,11 @@ def of_board(config: Config, size: int) -> Config:
     return replace(
         config,
         board_size=size,
-        self_play=replace(config.self_play, exploration=exploration),
+        self_play=replace(
+            config.self_play,
+            exploration=exploration,
+            start_moves=max(1, round(config.self_play.start_moves * cells / of_config)),
+        ),
         targets=replace(config.targets, td_steps=min(config.targets.td_steps, cells)),
     )
 

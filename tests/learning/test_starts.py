@@ -8,7 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from muzero_jax.algorithm import make_algorithm
+from muzero_jax.algorithm import heads, learning, make_algorithm
+from muzero_jax.config.validation import check_resumable, validate
 from muzero_jax.games.environment import make_environment
 from muzero_jax.learning import self_play, starts
 from muzero_jax.ops.legal_actions import uniform_legal_action
@@ -16,6 +17,7 @@ from muzero_jax.run import program
 from muzero_jax.types import SearchOutput
 from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG, assert_same, on_host
+from tests.reference.windows import make_window
 
 GAME = make_environment("tic_tac_toe")
 NUM = 512
@@ -122,6 +124,47 @@ def test_the_predicted_regret_is_the_weight_and_never_0():
     weigh = starts.predicted_regret(GAME, model, output="regret", least=0.125)
     states = jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), 3))
     np.testing.assert_array_equal(jax.jit(weigh)(params, states), [0.125] * 3)  # heads begin at 0
+
+
+def test_the_regret_of_a_position_by_hand():
+    """Returns of -1, 1, and unknown after a random move, against values 0.5, 0.5 and 0.2; the range is 2."""
+    config = replace(CONFIG, network=replace(CONFIG.network, support_range=2.0))
+    window = make_window(
+        np.zeros((1, 5)),
+        [[-1.0] * 5],
+        search_value=[[0.5, 0.5, 0.2, 0, 0]],
+        explored=[[False, False, True, False, False]],
+    )
+    found = learning.regret_of(config, window, jnp.array([[-1.0, 1.0, 0.2]]))
+    np.testing.assert_allclose(found, [[0.75, 0.25, -1.0]], rtol=1e-6)
+    target = found[..., None]
+    np.testing.assert_allclose(heads.known_square(jnp.full((1, 3, 1), 0.25), target), [[0.25, 0, 0]], atol=1e-6)
+
+
+@pytest.mark.parametrize("model", ["learned", "rules"])
+def test_regret_is_learned_with_either_model(model):
+    config = replace(CONFIG, model=model, self_play=replace(CONFIG.self_play, starts="regret"))
+    algorithm = make_algorithm(config)
+    assert "regret" in [term.name for term in algorithm.terms]
+    output = jax.eval_shape(
+        algorithm.model.initial_inference,
+        jax.eval_shape(algorithm.model.init, jax.random.key(0)),
+        jnp.zeros((2, 3, 3, 2)),
+    )
+    assert output.extras["regret"].shape == (2, 1)
+
+
+def test_a_run_keeps_its_archive_when_its_share_changes_but_cannot_gain_or_lose_one():
+    def shared(share):
+        return replace(CONFIG, self_play=replace(CONFIG.self_play, starts="archive", start_share=share))
+
+    check_resumable(shared(0.25), shared(0.5))
+    for now, then in ((0.0, 0.5), (0.5, 0.0)):
+        with pytest.raises(ValueError, match="start-share"):
+            check_resumable(shared(now), shared(then))
+    check_resumable(replace(CONFIG, self_play=replace(CONFIG.self_play, start_share=0.1)), CONFIG)
+    with pytest.raises(ValueError, match="start-share 1"):
+        validate(shared(1.0))
 
 
 # --- what a run counts ------------------------------------------------------------------------------------------------
