@@ -3,6 +3,8 @@
 import inspect
 from functools import partial
 
+import jax
+
 from muzero_jax.algorithm.heads import REGRET, build_heads, predicts_discount
 from muzero_jax.config.config import Config
 from muzero_jax.games.own_game import load_environment, random_games
@@ -105,7 +107,8 @@ def gamma(environment: Environment) -> float:
     """
     if environment.discount is not None:
         return abs(environment.discount)
-    sizes = discount_sizes(random_games(environment))
+    with jax.ensure_compile_time_eval():  # searches are made while a run's program is traced
+        sizes = discount_sizes(random_games(environment))
     if len(sizes) > 1:
         raise ValueError(
             f"moves of {environment.name} have discounts of the sizes {sizes[0]:g} and {sizes[-1]:g}, but a model "

@@ -11,10 +11,12 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec
 
+from examples import pig
 from muzero_jax import training
 from muzero_jax.algorithm import make_algorithm, playing
 from muzero_jax.apps import start
 from muzero_jax.config.session import Session
+from muzero_jax.games.own_game import environment_from
 from muzero_jax.learning import targets
 from muzero_jax.ops.mesh import AXIS, make_mesh, shard_map
 from muzero_jax.run import program, run
@@ -361,3 +363,11 @@ def test_a_network_that_an_algorithm_brings_is_asked_for_the_configs_heads():
         said = usual.model.recurrent_inference(params, embedding, jnp.zeros(4, jnp.int32))
         shares = jax.nn.softmax(said.extras["discount_logits"])
         np.testing.assert_allclose(node.discount, shares[:, 2] - shares[:, 0], rtol=1e-5)
+
+
+def test_gamma_is_measured_also_while_a_program_is_traced():
+    """Searches are made then, and random games of rules without a constant discount cannot be traced."""
+    algorithm = make_algorithm(changed("network", predict_discount=True), environment_from(pig.make(), "pig"))
+    assert algorithm.environment.discount is None
+    state = program.make_init(algorithm, 0, make_mesh(1)).eval_shape()
+    assert state.actor.num_moves.shape == (8,)
