@@ -80,7 +80,7 @@ class Algorithm(NamedTuple):
     update: Callable[..., tuple[LearnerState, Metrics]]
     """(learner, batch, progress, loss=, optimiser=) -> the learner after one update, and its metrics. By default a
     gradient step on `loss`, here (params, batch) -> the sum of the terms, and a metric for each. The batch is one
-    device's share, so your own rule must average gradients and metrics by `jax.lax.pmean(..., devices.AXIS)`"""
+    device's share, so your own rule must average gradients and metrics by `jax.lax.pmean(..., ops.mesh.AXIS)`"""
     write_back: Callable[[Sample, Transition, Batch], tuple[tuple[WriteBack, ...], Metrics]]
     """(N starts, windows, batch) -> what an update writes back into the buffer, such as priorities; and metrics"""
     unroll_steps: int = 0

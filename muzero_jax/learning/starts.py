@@ -19,6 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
 
+from muzero_jax.ops.conditional import where_each
 from muzero_jax.ops.legal_actions import uniform_legal_action
 from muzero_jax.types import ActorState, Environment, EnvState, Model, Params
 
@@ -53,7 +54,7 @@ def random_moves(*, share: float, most: int) -> Starts:
             action = uniform_legal_action(action_key, jax.vmap(environment.legal)(states))
             moved = jax.vmap(environment.move)(states, action, jax.random.split(step_key, num_games))
             goes_on = (num_moves == i) & (i < length) & ~moved.is_last
-            return _where(goes_on, moved.state, states), num_moves + goes_on
+            return where_each(goes_on, moved.state, states), num_moves + goes_on
 
         return jax.lax.fori_loop(0, jnp.max(length), one, (states, jnp.zeros(num_games, jnp.int32)))
 
@@ -88,7 +89,7 @@ def archive(*, share: float, slots: int, weigh: Callable[[Params, EnvState], Arr
         is_old = jax.random.bernoulli(chosen_key, share, (num_games,)) & (kept.weight.sum() > 0)
         place = _weighted(place_key, kept.weight.ravel(), num_games)
         old = jax.tree.map(lambda x: x[place // slots, place % slots], (kept.states, kept.num_moves))
-        return _where(is_old, old, (fresh, jnp.zeros(num_games, jnp.int32)))
+        return where_each(is_old, old, (fresh, jnp.zeros(num_games, jnp.int32)))
 
     def keep(params: Params, actor: ActorState, kept: Archive) -> Archive:
         slot = kept.count[0] % slots  # the same for all games
@@ -186,10 +187,6 @@ def of_whole_games(after: ActorState) -> dict[str, Array]:
 
 def _fresh(environment: Environment, key: Array, num_games: int) -> EnvState:
     return jax.vmap(environment.init)(jax.random.split(key, num_games))
-
-
-def _where(condition: Bool[Array, " B"], yes: Any, no: Any) -> Any:
-    return jax.tree.map(partial(jax.vmap(jnp.where), condition), yes, no)
 
 
 def _weighted(key: Array, weight: Float[Array, " n"], num: int) -> Int[Array, " m"]:

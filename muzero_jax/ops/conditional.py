@@ -1,6 +1,7 @@
-"""Steps that are made only sometimes, inside one compiled program."""
+"""Steps that are made only sometimes, or only in some games, inside one compiled program."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -26,3 +27,8 @@ def traced_once(function: Callable[..., Any]) -> Callable[..., Any]:
 def zeros_of(function: Callable[..., Any], *inputs: Any) -> Any:
     """Zeros in the shape of the function's result."""
     return jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), jax.eval_shape(function, *inputs))
+
+
+def where_each(condition: Bool[Array, " B"], yes: Any, no: Any) -> Any:
+    """For each game the leaves [B, ...] of `yes` or of `no`."""
+    return jax.tree.map(partial(jax.vmap(jnp.where), condition), yes, no)

@@ -11,14 +11,14 @@ next position, so that the network never judges it.
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Float
 
+from muzero_jax.ops.conditional import where_each
 from muzero_jax.ops.legal_actions import predicted_legal
 from muzero_jax.types import DISCOUNT_LOGITS, Chance, Environment, EnvState, Model, NetworkOutput, Params, SearchRoots
 
@@ -201,12 +201,12 @@ def _ground_truth_chance_model(chance: Chance, num_actions: int, judge: Callable
         states, was_chance, order = embedding
         moved = jax.vmap(chance.move)(states, jnp.where(was_chance, 0, index))
         is_passed = moved.awaits_chance & ~was_chance
-        before_chance = _where(was_chance, states, moved.state)
+        before_chance = where_each(was_chance, states, moved.state)
         probabilities = order * jax.vmap(chance.probabilities)(before_chance)
         outcome = jnp.where(was_chance, index, jnp.argmax(probabilities, axis=-1).astype(index.dtype))
         resolved = jax.vmap(chance.resolve)(before_chance, outcome)
         results = ((x.state, x.reward, x.discount) for x in (resolved, moved))
-        states, reward, discount = _where(was_chance | is_passed, *results)
+        states, reward, discount = where_each(was_chance | is_passed, *results)
         prior, value = judge(params, states)
         value = jnp.where(discount == 0, 0.0, value)
         afterstate = Node(
@@ -257,11 +257,6 @@ _TIE = 1e-5
 def padded(rows: Float[Array, "B n"], width: int) -> Float[Array, "B W"]:
     """The rows with zeros after them."""
     return jnp.pad(rows, ((0, 0), (0, width - rows.shape[-1])))
-
-
-def _where(condition: Bool[Array, " B"], yes: Any, no: Any) -> Any:
-    """For each game the leaves [B, ...] of `yes` or of `no`."""
-    return jax.tree.map(partial(jax.vmap(jnp.where), condition), yes, no)
 
 
 def policy(output: NetworkOutput, legal_action_mask: Array | None = None) -> Float[Array, "B A"]:

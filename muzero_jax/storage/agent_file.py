@@ -26,7 +26,6 @@ from muzero_jax.own.trust import OWN_FILES_ALONE, Trust
 from muzero_jax.storage import shapes
 from muzero_jax.types import Params
 
-PREFIX = AGENT_PREFIX
 SUFFIX = ".safetensors"
 SHIPPED = Path(__file__).parent.parent / "agents"
 """The folder of the included agents."""
@@ -56,10 +55,10 @@ class Stored(NamedTuple):
 
 def find(name: str) -> Path | None:
     """The path of the agent's file that a player's name stands for, existing or not; None for other players."""
-    rest = name.removeprefix(PREFIX)
+    rest = name.removeprefix(AGENT_PREFIX)
     if rest.endswith(SUFFIX):
         return from_home(rest)
-    return SHIPPED / f"{rest}{SUFFIX}" if name.startswith(PREFIX) else None
+    return SHIPPED / f"{rest}{SUFFIX}" if name.startswith(AGENT_PREFIX) else None
 
 
 def shipped() -> list[str]:
@@ -118,7 +117,9 @@ def check_exists(file: Path) -> None:
     if not file.is_file():
         what = f"agent {file.stem!r}" if file.parent == SHIPPED else f"file {file}"
         known = ", ".join(shipped()) or "none"
-        raise ValueError(f"there is no {what}; the agents are {known}, and {PREFIX}PATH{SUFFIX} names a file of yours")
+        raise ValueError(
+            f"there is no {what}; the agents are {known}, and {AGENT_PREFIX}PATH{SUFFIX} names a file of yours"
+        )
 
 
 def _without_folders(config: Config) -> Config:

@@ -12,7 +12,7 @@ import safetensors.numpy
 
 from muzero_jax.agent import load_agent
 from muzero_jax.config import config_file
-from muzero_jax.config.config import Config
+from muzero_jax.config.config import AGENT_PREFIX, Config
 from muzero_jax.config.groups import NetworkConfig
 from muzero_jax.storage import agent_file
 
@@ -90,7 +90,7 @@ def test_names_of_agents_are_resolved_to_files(tmp_path):
 @pytest.mark.parametrize("name", agent_file.shipped())
 def test_a_shipped_agent_is_small_has_a_card_and_can_be_loaded(name):
     """Its config and network are those of this version: a change that breaks them needs a new export."""
-    agent = load_agent(Path(agent_file.PREFIX + name))
+    agent = load_agent(Path(AGENT_PREFIX + name))
     file = agent_file.SHIPPED / f"{name}.safetensors"
     assert file.stat().st_size <= 5_000_000 and agent.iteration > 0
     assert config_file.from_json(config_file.to_json(agent.config)) == agent.config

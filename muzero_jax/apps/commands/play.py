@@ -25,6 +25,7 @@ from muzero_jax.apps.engines import gtp, protocol, uci
 from muzero_jax.apps.play import film, placement, solo, terminal, thinking, tree_picture, web_server
 from muzero_jax.apps.play.position import opening_of
 from muzero_jax.apps.play.web_session import WebGame
+from muzero_jax.config.config import AGENT_PREFIX
 from muzero_jax.config.fields import Device, NotNegativeFloat, PositiveFloat, PositiveInt, Seed
 from muzero_jax.games.catalogue import make_notation
 from muzero_jax.own.files import check_writable, write_whole
@@ -135,7 +136,7 @@ def check_game(a: PlayFlags, position) -> None:
 
 def load(a: PlayFlags, build: Callable | None = None):
     """The game, the agent and the notation that the flags ask for."""
-    path = a.run or Path(f"{agent_file.PREFIX}{(a.agent or '').removeprefix(agent_file.PREFIX)}")
+    path = a.run or Path(f"{AGENT_PREFIX}{(a.agent or '').removeprefix(AGENT_PREFIX)}")
     trust = Trust(all_code=a.trust_code)
     agent = load_agent(path, a.num_simulations, build, a.board_size, trust)
     game, thinker = seat(a, agent)

@@ -12,7 +12,6 @@ die unplayed although it could be played. (The agent `backgammon` plays no such 
 import shutil
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from muzero_jax.agent import Agent
@@ -23,6 +22,7 @@ from muzero_jax.apps.evaluation import players, positions
 from muzero_jax.apps.evaluation.batches import in_keyed_batches
 from muzero_jax.games.backgammon import mover_points, turn_begins
 from muzero_jax.games.catalogue import game_of
+from muzero_jax.ops.conditional import where_each
 from muzero_jax.types import EnvState
 
 JUDGE = "GNU Backgammon, 2-ply"
@@ -82,7 +82,7 @@ def _play_turns(agent: Agent, states: EnvState, seed: int) -> EnvState:
     @jax.jit
     def play_die(key, states, is_over):
         after = jax.vmap(chance.move)(states, player.act(agent.params, key, states))
-        states = jax.tree.map(lambda new, old: jax.vmap(jnp.where)(is_over, old, new), after.state, states)
+        states = where_each(is_over, states, after.state)
         return states, is_over | after.awaits_chance | after.state.terminated
 
     is_over = np.zeros(states.terminated.shape, bool)

@@ -21,6 +21,7 @@ from jaxtyping import Float
 from muzero_jax.apps.evaluation.batches import first_of_each
 from muzero_jax.apps.evaluation.player import Player, keys_of_chance
 from muzero_jax.games.catalogue import check_for_two, needs_key
+from muzero_jax.ops.conditional import where_each
 from muzero_jax.ops.legal_actions import uniform_legal_action
 from muzero_jax.types import Environment, EnvState, Params
 
@@ -220,7 +221,7 @@ def draw_openings(
         else:
             actions, place = jax.vmap(_deal, (None, 0, 0, 0))(key, moves, states.legal_action_mask, place)
         moved = jax.vmap(environment.move)(states, actions, keys_of_chance(ply_key, len(actions))).state
-        states = jax.tree.map(lambda old, new: jax.vmap(jnp.where)(moved.terminated, old, new), states, moved)
+        states = where_each(moved.terminated, states, moved)
         actions = jnp.where(moved.terminated, -1, actions)  # the opening is a ply shorter
         return (states, _add_moves(moves, actions), place), actions
 

@@ -31,7 +31,7 @@ from muzero_jax.apps.engines.engines import EngineSpec
 from muzero_jax.apps.evaluation.expectimax import expectimax_player, gain_player, pip_count_player
 from muzero_jax.apps.evaluation.player import Player, random_player, sampling_player, search_player
 from muzero_jax.apps.evaluation.rollout_mcts import rollout_mcts_player
-from muzero_jax.config.config import Config
+from muzero_jax.config.config import AGENT_PREFIX, Config
 from muzero_jax.games.catalogue import check_for_two
 from muzero_jax.storage import agent_file, run_directory
 from muzero_jax.types import Environment, Params
@@ -106,8 +106,8 @@ def parse(text: str, *, others: str = "") -> PlayerSpec:
     kind, budget = _split_budget(text, ":")
     if (kind in ("mcts", "expectimax", *SEARCHES) and budget) or text in ("random", "greedy", *BY_RULES):
         return PlayerSpec(kind, None, budget)
-    if text.startswith(agent_file.PREFIX):  # for the same error message as elsewhere
-        name = text.removeprefix(agent_file.PREFIX).partition("@")[0].partition(":")[0]
+    if text.startswith(AGENT_PREFIX):  # for the same error message as elsewhere
+        name = text.removeprefix(AGENT_PREFIX).partition("@")[0].partition(":")[0]
         agent_file.check_exists(agent_file.SHIPPED / f"{name}{agent_file.SUFFIX}")
     raise ValueError(f"there is no player {text!r}: choose {others}{SPECS}")
 

@@ -18,6 +18,7 @@ from muzero_jax.apps.evaluation.matches import legal_or_first, play_on, standard
 from muzero_jax.apps.evaluation.player import Player, keys_of_chance
 from muzero_jax.apps.evaluation.tables import align
 from muzero_jax.games.catalogue import game_of
+from muzero_jax.ops.conditional import where_each
 from muzero_jax.types import Environment, EnvState, Params
 
 MOVES_PER_CALL = 32
@@ -124,7 +125,7 @@ def _one_move(environment: Environment, player: Player, params: Params, episodes
     action, is_legal = legal_or_first(player.act(params, key, episodes.states), mask)
     step = jax.vmap(environment.move)(episodes.states, action, keys_of_chance(key, len(action)))
     active = ~episodes.is_over
-    states = jax.tree.map(lambda new, old: jax.vmap(jnp.where)(active, new, old), step.state, episodes.states)
+    states = where_each(active, step.state, episodes.states)
     return Episodes(
         states=states,
         total=episodes.total + jnp.where(active, step.reward, 0.0),
