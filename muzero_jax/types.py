@@ -69,6 +69,8 @@ LEGAL_LOGITS = "legal_logits"
 """In `NetworkOutput.extras`: for each action a number, above 0 if the model predicts that it is legal."""
 DISCOUNT_LOGITS = "discount_logits"
 """In `NetworkOutput.extras`: three logits of the discount of the move that led here: -gamma, 0, +gamma."""
+ACTION_VALUES = "action_values"
+"""In `NetworkOutput.extras`: for each action the expected return, in shares of the largest that is represented."""
 
 
 class Head(NamedTuple):
@@ -223,6 +225,7 @@ class Targets(NamedTuple):
     mask: Array  # [N, K+1] float32, 0 past a time limit, where nothing is known
     discount: Array  # [N, K] float32, signed, of each move; 0 past the end
     extras: dict[str, Array] = {}  # targets of further heads by name, [N, ...] each; symmetries leave them unchanged
+    by_action: dict[str, Array] = {}  # likewise [N, K+1, A], which symmetries turn as they turn policies
 
 
 class Batch(NamedTuple):
@@ -295,6 +298,12 @@ class LearnerState(NamedTuple):
     optimiser_state: Any  # in float16 with the scale of the loss
     num_updates: Array  # [] int32, including steps that float16 skipped for an overflow
     target_params: Params | None = None  # of the target network; None without one
+    average_params: Params | None = None  # a moving average, the agent's weights instead of `params`; None without one
+
+    @property
+    def agent_params(self) -> Params:
+        """The weights that are evaluated, saved as versions and played with."""
+        return self.params if self.average_params is None else self.average_params
 
 
 class TrainState(NamedTuple):

@@ -119,6 +119,7 @@ MODELS = {
     "learned_outcomes": "searches with a learned model of known chance outcomes (Stochastic MuZero)",
     "learned_legality": "searches with a learned model that predicts the legal moves too",
     "rules": "searches with the ground-truth model (AlphaZero); no model was learned",
+    "none": "plays by its policy head, without a search",
 }
 
 

@@ -49,8 +49,8 @@ def load(name: str, *, trust_code: bool = False) -> Any:
         return make_algorithm(replace(config, network=replace(config.network, compute_dtype="float32")))
 
     agent = load_agent(Path(name), build=build, trust=Trust(all_code=trust_code))
-    if agent.config.model == "rules" or agent.model.num_codes:
-        raise ValueError(f"{name} plans with the ground-truth model or with codes of chance; choose a learned model")
+    if not agent.config.learns_dynamics or agent.model.num_codes:
+        raise ValueError(f"{name} has no learned model, or one with codes of chance; choose an agent with a plain one")
     return agent
 
 

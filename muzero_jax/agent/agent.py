@@ -27,10 +27,11 @@ from muzero_jax.agent.analysis import Analysis, Judgement, expected_lines, searc
 from muzero_jax.algorithm import Algorithm, make_algorithm, playing
 from muzero_jax.config.config import Config
 from muzero_jax.config.fields import Simulations, check_value
-from muzero_jax.games.catalogue import game_of, make_notation, needs_key
+from muzero_jax.games.catalogue import game_of, hides, make_notation, needs_key
 from muzero_jax.games.environment import by_hand
 from muzero_jax.games.notation import Notation
-from muzero_jax.search.simulator import Simulator, policy
+from muzero_jax.search.model_free import policy_head
+from muzero_jax.search.simulator import Simulator, policy, without_model
 from muzero_jax.search.tree import Tree
 from muzero_jax.types import Array, Environment, EnvState, Model, Params, SearchFn, SearchOutput, SearchRoots
 
@@ -118,6 +119,8 @@ class Agent:
         answer, tree = program(self.params, state, jnp.asarray(legal_action_mask))
         action, policy, value, prior, prior_value = jax.device_get(answer)
         seconds = time.perf_counter() - start
+        if hides(self.environment):  # where only a mixed strategy is no loss
+            action = np.random.default_rng().choice(len(policy), p=policy / policy.sum())
         return Analysis(
             action=int(action),
             policy=policy,
@@ -232,14 +235,7 @@ class Agent:
 
 def policy_head_search(model: Model) -> SearchFn:
     """A search without simulations: the network's policy over legal actions, its likeliest action, and its value."""
-
-    def look(params, key, position):
-        output = model.initial_inference(params, position.observation)
-        prior = policy(output, position.legal_action_mask)
-        best = jnp.argmax(jnp.where(position.legal_action_mask, output.policy_logits, -jnp.inf), axis=-1)
-        return SearchOutput(best.astype(jnp.int32), prior, model.to_scalar(output.value_logits))
-
-    return look
+    return policy_head(without_model(model))
 
 
 def make_agent(

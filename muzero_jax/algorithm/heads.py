@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 
 from muzero_jax.config.config import Config
 from muzero_jax.learning.losses import binary_cross_entropy, cross_entropy
-from muzero_jax.types import DISCOUNT_LOGITS, LEGAL_LOGITS, Batch, Environment, Head
+from muzero_jax.types import ACTION_VALUES, DISCOUNT_LOGITS, LEGAL_LOGITS, Batch, Environment, Head
 
 
 def mean_binary_cross_entropy(logits: Float[Array, "*n A"], bits: Float[Array, "*n A"]) -> Float[Array, "*n"]:
@@ -40,6 +40,17 @@ def regret_target(batch: Batch) -> Float[Array, "N K1 1"]:
     return batch.targets.extras["regret"][..., None]
 
 
+def of_played_action(predicted: Float[Array, "*n A"], target: Float[Array, "*n A"]) -> Float[Array, "*n"]:
+    """The squared error of the action that was played; the target of all others is NaN, because nobody knows it."""
+    is_known = ~jnp.isnan(target)
+    return jnp.sum(jnp.square(jnp.where(is_known, predicted - jnp.where(is_known, target, 0.0), 0.0)), axis=-1)
+
+
+def action_value_target(batch: Batch) -> Float[Array, "N K1 A"]:
+    """The return that followed the action that was played in every position (`learning.played_returns`)."""
+    return batch.targets.by_action["action_value"]
+
+
 LEGALITY = Head(
     name="legality",
     output=LEGAL_LOGITS,
@@ -67,6 +78,15 @@ REGRET = Head(
     target=regret_target,
 )
 """How far the return of a position will be from the value that the search gave it (RGSC: arXiv 2602.20809)."""
+ACTION_VALUE = Head(
+    name="action_value",
+    output=ACTION_VALUES,
+    size=None,
+    at="position",
+    loss=of_played_action,
+    target=action_value_target,
+)
+"""What self-play without a search improves its policy by (`search.model_free`)."""
 
 
 def build_heads(config: Config, environment: Environment) -> tuple[Head, ...]:
@@ -78,9 +98,11 @@ def build_heads(config: Config, environment: Environment) -> tuple[Head, ...]:
         found.append(DISCOUNT._replace(weight=config.optimiser.discount_weight))
     if config.self_play.start_kind == "regret":
         found.append(REGRET)
+    if config.search.policy == "none":
+        found.append(ACTION_VALUE._replace(weight=config.optimiser.action_value_weight))
     return tuple(found)
 
 
 def predicts_discount(config: Config, environment: Environment) -> bool:
     """Whether the dynamics predict the signed discount: if the config says so, or if the game's is not constant."""
-    return config.model != "rules" and (config.network.predict_discount or environment.discount is None)
+    return config.learns_dynamics and (config.network.predict_discount or environment.discount is None)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Literal, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import optax
 from jaxtyping import Array
@@ -125,11 +126,22 @@ def build_targets(config: Config) -> Callable[[Transition, Array], Targets]:
 
     def make_targets(window: Transition, progress: Array) -> Targets:
         wanted = make(window, search_value_weight=own_weight)
+        if config.search.policy == "none":
+            shares = wanted._replace(value=wanted.value / config.network.support_range)
+            wanted = wanted._replace(by_action={"action_value": played_returns(window, shares)})
         if config.self_play.start_kind != "regret":
             return wanted
         return wanted._replace(extras=wanted.extras | {"regret": regret_of(config, window, make(window).value)})
 
     return make_targets
+
+
+def played_returns(window: Transition, wanted: Targets) -> Array:
+    """The value targets as those of the actions that were played, [N, K+1, A]; NaN for all others and unknown ones."""
+    actions = window.action[:, : wanted.value.shape[1]]
+    is_played = jax.nn.one_hot(actions, window.legal_action_mask.shape[-1], dtype=bool)
+    is_known = (wanted.alive * wanted.mask)[..., None] > 0
+    return jnp.where(is_played & is_known, wanted.value[..., None], jnp.nan)
 
 
 def regret_of(config: Config, window: Transition, returns: Array) -> Array:
@@ -161,7 +173,7 @@ def build_returns(config: Config, *, unroll_steps: int) -> Callable[..., Targets
 def build_make_batch(config: Config, model: Model) -> Callable[..., Batch]:
     """Makes the batch of an update: (windows, targets, weights, key) -> the batch."""
     sample_codes = None
-    if model.num_codes and config.model != "rules":  # known outcomes, or random codes beside an encoder's
+    if model.num_codes and config.learns_dynamics:  # known outcomes, or random codes beside an encoder's
         sample_codes = partial(chance.sample_codes, num_codes=model.num_codes, known=not model.encode_chance)
 
     def make_batch(window: Transition, wanted: Targets, weight: Array, key: Array, *, num_frames: int) -> Batch:
@@ -208,6 +220,7 @@ def build_update(config: Config, model: Model) -> Callable[..., tuple[LearnerSta
         learning_rate=own.learning_rate, schedule=own.schedule, warmup_updates=own.warmup_updates
     )
     follow = follow_of(config)
+    average = partial(learner.averaged_from_the_start, decay=own.average_decay) if own.average_decay else None
 
     def update(
         learner_state: LearnerState,
@@ -224,6 +237,7 @@ def build_update(config: Config, model: Model) -> Callable[..., tuple[LearnerSta
             loss=loss,
             optimiser=optimiser,
             follow=follow,
+            average=average,
             micro_batch=micro_batch(config, model, batch.actions.shape[0]),
         )
 
@@ -240,7 +254,7 @@ def unrolls_batched(config: Config) -> bool:
 def build_terms(config: Config, model: Model) -> tuple[Term, ...]:
     """The losses of MuZero (Schrittwieser et al. 2020, equation 1 and appendix G), and those that options add.
 
-    With the ground-truth model only what is read of positions is learned, because nothing is unrolled.
+    Without learned dynamics only what is read of positions is learned, because nothing is unrolled.
     """
     weights = config.optimiser
     scalar = {"scalar_loss": model.scalar_loss}
@@ -248,7 +262,7 @@ def build_terms(config: Config, model: Model) -> tuple[Term, ...]:
         Term("value", partial(losses.value_loss, **scalar), weights.value_weight),
         Term("policy", losses.policy_loss, weights.policy_weight),
     ]
-    if config.model == "rules":
+    if not config.learns_dynamics:
         return (*terms, *(losses.head_term(head) for head in model.heads if head.at == "position"))
     terms += [
         Term("reward", partial(losses.reward_loss, **scalar), weights.reward_weight),

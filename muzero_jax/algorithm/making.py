@@ -9,7 +9,7 @@ from muzero_jax.algorithm import learning, playing
 from muzero_jax.algorithm.heads import build_heads
 from muzero_jax.algorithm.record import Algorithm
 from muzero_jax.config.config import Config
-from muzero_jax.games.catalogue import check_players
+from muzero_jax.games.catalogue import check_open, check_players, hides
 from muzero_jax.learning import learner, losses, replay, self_play
 from muzero_jax.ops import precision
 from muzero_jax.own import python_file
@@ -32,6 +32,7 @@ def make_algorithm(config: Config, environment: Environment | None = None, model
     """
     environment = environment or playing.build_environment(config)
     check_players(environment)
+    _check_hidden(config, environment)
     model = model or playing.build_model(config, environment)
     algorithm = _configured(config, environment, model._replace(heads=build_heads(config, environment)))
     if config.algorithm.is_record:
@@ -40,6 +41,19 @@ def make_algorithm(config: Config, environment: Environment | None = None, model
             "(muzero_jax.load(RUN, algorithm=...)); train.py --algorithm FILE makes runs that load by themselves"
         )
     return changed(algorithm, config)
+
+
+def _check_hidden(config: Config, environment: Environment) -> None:
+    """Raises ValueError if a search would plan in a game with hidden information."""
+    if not hides(environment):
+        return
+    if config.model != "none":
+        raise ValueError(
+            f"{environment.name} hides something from each player: a search would use it, or miss that the other's "
+            "moves depend on it; add --model none --search.policy none (docs/hidden-information.md)"
+        )
+    if config.evaluation.mcts_simulations:
+        check_open(environment, "rollout MCTS (--evaluation.mcts-simulations)")
 
 
 def changed(algorithm: Algorithm, config: Config) -> Algorithm:
@@ -78,6 +92,7 @@ def _configured(config: Config, environment: Environment, model: Model) -> Algor
             learner.init,
             scale_loss=precision.resolve(config.network.compute_dtype).scales_loss,
             has_target=learning.follow_of(config) is not None,
+            has_average=optimiser.average_decay is not None,
         ),
         init_replay=partial(
             replay.init,

@@ -17,9 +17,15 @@ from muzero_jax.networks.model import make_model
 from muzero_jax.networks.value_transform import Support
 from muzero_jax.ops import micro_batches
 from muzero_jax.own import python_file
-from muzero_jax.search import mctx_reference, playout_cap, policies
+from muzero_jax.search import mctx_reference, model_free, playout_cap, policies
 from muzero_jax.search.bounded import bounded
-from muzero_jax.search.simulator import Simulator, ground_truth_model, learned_chance_model, learned_model
+from muzero_jax.search.simulator import (
+    Simulator,
+    ground_truth_model,
+    learned_chance_model,
+    learned_model,
+    without_model,
+)
 from muzero_jax.types import Environment, Model, QTransform, SearchFn
 
 LEAST_REGRET = 0.02
@@ -72,11 +78,11 @@ def build_model(config: Config, environment: Environment) -> Model:
 def wanted_abilities(config: Config, environment: Environment) -> Abilities:
     """The abilities that the network of a run must have."""
     return Abilities(
-        dynamics=config.model != "rules",
+        dynamics=config.learns_dynamics,
         num_codes=chance_codes(config, environment),
         encodes_chance=config.model == "learned" and chance_codes(config, environment) > 0,
         heads=build_heads(config, environment),
-        projection=config.model != "rules" and config.optimiser.consistency_weight > 0,
+        projection=config.learns_dynamics and config.optimiser.consistency_weight > 0,
         canonical=config.network.sees_one_side,
     )
 
@@ -143,6 +149,8 @@ def unbounded_simulator(config: Config, environment: Environment, model: Model) 
     """`make_simulator` without `bounded`."""
     # The heads that the config asks for, whichever network an algorithm of the user's own brings.
     model = micro_batches.for_inference(model)._replace(heads=build_heads(config, environment))
+    if config.model == "none":
+        return without_model(model)
     if config.model == "rules":
         return ground_truth_model(environment, model)
     discount = gamma(environment) if predicts_discount(config, environment) else environment.discount
@@ -172,12 +180,22 @@ def make_search(
 
 def _search(config: Config, simulator: Simulator, num_simulations: int, *, noise: bool) -> SearchFn:
     search = config.search
+    if search.policy == "none" and noise:
+        return model_free.regularised(
+            simulator,
+            kl_weight=search.kl_weight,
+            entropy_weight=search.entropy_weight,
+            most_value=config.network.support_range,
+        )
+    if config.model == "none":
+        return model_free.policy_head(simulator)
     if search.engine == "mctx" and simulator.num_outcomes is not None:
         raise ValueError("use --search.engine own: the engine mctx has no chance nodes, which this game's model needs")
     keeps_tree = simulator.passes_afterstates or simulator.shows_tree
-    is_in_turn = keeps_tree or search.policy == "puct" or num_simulations > MOST_IN_PASSES
+    is_puct = search.policy == "puct"
+    is_in_turn = keeps_tree or is_puct or num_simulations > MOST_IN_PASSES
     engine = "own" if search.engine == "passes" and is_in_turn else search.engine
-    if search.policy == "gumbel":
+    if not is_puct:
         return GUMBEL_SEARCHES[engine](
             simulator,
             num_simulations=num_simulations,

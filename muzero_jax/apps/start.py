@@ -203,7 +203,7 @@ def _built(
 def _check_files(config: Config, algorithm: Algorithm, say: Say, *, is_new: bool) -> None:
     """Checks the user's own network file (warns) and own algorithm file (raises ValueError for the first fault)."""
     network = config.network.file
-    if network and config.model != "rules":  # the ground-truth model has no dynamics to check
+    if network and config.learns_dynamics:
         for sentence in model_checks.examine(algorithm.model, algorithm.environment):
             say(f"warning     {network}: {sentence}")
     if is_new and (files := " ".join(config.algorithm.files)):
@@ -269,7 +269,7 @@ def _examine(config: Config, environment: Environment, say: Say) -> None:
     for doubt in found.doubts:
         say(f"doubt       {doubt}")
     is_taken_to_alternate = environment.num_players == 2 and environment.discount is not None
-    if is_taken_to_alternate and config.model != "rules" and not config.network.predict_discount:
+    if is_taken_to_alternate and config.learns_dynamics and not config.network.predict_discount:
         say(
             f"turns       alternated in all {own_game.NUM_GAMES} random games; add --network.predict-discount if a "
             "player may ever move twice"

@@ -57,11 +57,11 @@ class Config:
     init_from: Annotated[Name | None, Fixed] = None
     """begin with the network and weights of another run (its folder, or one of its versions) or of an agent
     (agent:NAME); everything else is new (docs/resume.md)"""
-    model: Annotated[Literal["learned", "learned_outcomes", "rules", "learned_legality"], Fixed] = "learned"
+    model: Annotated[Literal["learned", "learned_outcomes", "rules", "learned_legality", "none"], Fixed] = "learned"
     """the model that the search uses. learned: MuZero, or Stochastic MuZero if the game has chance; learned_outcomes:
     the same with known chance outcomes; learned_legality: MuZero that also predicts the legal moves, without codes of
     chance; rules: AlphaZero, which uses the ground-truth model, the rules of the game. With rules, options of the
-    dynamics have no effect, and the search sees what a game hides from its player"""
+    dynamics have no effect; none: the policy head plays, and nothing searches (with --search.policy none)"""
     seed: Annotated[Seed, Fact(fixed=True, own=True, common=True)] = 0
     """seed of all random numbers, 0 to 2^32 - 1; a resumed run keeps its seed"""
     iterations_per_chunk: PositiveInt = 2
@@ -88,8 +88,13 @@ class Config:
 
     @property
     def unroll_steps(self) -> int:
-        """K, the unrolled steps of the dynamics; 0 with the ground-truth model."""
-        return 0 if self.model == "rules" else self.targets.unroll_steps
+        """K, the unrolled steps of the dynamics; 0 if none are learned."""
+        return self.targets.unroll_steps if self.learns_dynamics else 0
+
+    @property
+    def learns_dynamics(self) -> bool:
+        """Whether the network learns a model of the game, with which positions can be unrolled."""
+        return self.model not in ("rules", "none")
 
     @property
     def reanalyze_fraction(self) -> float:

@@ -117,8 +117,10 @@ class AlgorithmConfig:
 class SearchConfig:
     """Tree search in self-play. Evaluation uses the same search without noise."""
 
-    policy: Literal["gumbel", "puct"] = "gumbel"
-    """gumbel: Gumbel MuZero, for few simulations; puct: the MuZero paper's search, with noise in the root's prior"""
+    policy: Annotated[Literal["gumbel", "puct", "none"], Fixed._replace(common=False)] = "gumbel"
+    """gumbel: Gumbel MuZero, for few simulations; puct: the MuZero paper's search, with noise in the root's prior;
+    none: self-play without a search, where predicted values of the actions improve the policy (docs/search-free.md);
+    evaluation and play then use Gumbel's search, or with --model none the policy head"""
     engine: Literal["own", "passes", "mctx"] = "own"
     """own: one simulation after another; passes: Gumbel's search with all simulations of a round at the same time, for
     accelerators (PUCT, more than 256 simulations, and the ground-truth model of a game with chance use own instead);
@@ -148,6 +150,11 @@ class SearchConfig:
     """PUCT: visits of a node at which that weight has grown by log 2"""
     temperature: NotNegativeFloat = 1.0
     """PUCT: temperature of the visit counts in self-play"""
+    kl_weight: NotNegativeFloat = 0.1
+    """none: weight of the KL divergence from the policy head, which keeps each improvement small; like entropy_weight
+    beside values in shares of support_range"""
+    entropy_weight: PositiveFloat = 0.03
+    """none: weight of the entropy, which keeps the policy mixed"""
 
 
 @dataclass(frozen=True)
@@ -228,9 +235,10 @@ class TargetConfig:
 class OptimiserConfig:
     """Gradient steps."""
 
-    name: Annotated[Literal["adamw", "adafactor", "muon"], Fixed] = "adamw"
+    name: Annotated[Literal["adamw", "adafactor", "muon", "sgd"], Fixed] = "adamw"
     """adafactor: uses the least memory; muon: half of AdamW's memory, with orthogonal steps for matrices and kernels
-    and AdamW for the rest. Both need a learning rate about 5 times as high as AdamW"""
+    and AdamW for the rest. Both need a learning rate about 5 times as high as AdamW. sgd: with momentum 0.9, 30 times
+    as high, for games with hidden information"""
     batch_size: PositiveInt = 256
     """windows per update, on all devices together"""
     micro_batch_size: PositiveInt | None = None
@@ -262,6 +270,8 @@ class OptimiserConfig:
     """weight of the loss of predicted legal moves, with --model learned_legality"""
     discount_weight: PositiveFloat = 1.0
     """weight of the discount loss, if the network predicts discounts"""
+    action_value_weight: PositiveFloat = 1.0
+    """weight of the loss of the actions' values, with --search.policy none"""
     chance_weight: PositiveFloat = 1.0
     """weight of the loss of predicted chance, if the model has codes for it"""
     commitment_weight: NotNegativeFloat = 0.01
@@ -274,6 +284,9 @@ class OptimiserConfig:
     """number of updates after which the target network becomes a copy of the network; Reanalyze searches with it"""
     target_decay: Annotated[Annotated[float, Meta(gt=0, lt=1)] | None, Fact(switch=True)] = None
     """instead of target-period: share, say 0.995, that the target network, a moving average, keeps in each update"""
+    average_decay: Annotated[Annotated[float, Meta(gt=0, lt=1)] | None, Fact(switch=True)] = None
+    """share, say 0.999, that a moving average of the weights keeps in each update; then the average is the agent that
+    is evaluated and plays, while self-play uses the newest weights"""
 
 
 @dataclass(frozen=True)

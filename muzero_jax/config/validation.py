@@ -74,6 +74,13 @@ def _problems_of_parts(config: Config) -> Iterator[str]:
         yield f"--network.kind {network.kind} learns to imagine only from {weight}; set that above 0 (presets use 10)"
     if config.self_play.start_kind in ("archive", "regret") and config.self_play.start_share == 1:
         yield "--self-play.start-share 1 leaves no game from the beginning, and an archive drifts to the ends; lower it"
+    if config.model == "none" and config.search.policy != "none":
+        yield "--model none searches nowhere, so self-play cannot either; add --search.policy none"
+    if config.search.policy == "none" and config.reanalyze_fraction:
+        lacks = "--search.policy none learns no policies of a search, as Reanalyze and --offline do"
+        yield f"{lacks}; leave one out"
+    if config.search.policy == "none" and config.self_play.full_search_share < 1:
+        yield "--self-play.full-search-share mixes full and cheap searches, and --search.policy none has none"
     if network.chance_codes == 1:
         yield "--network.chance-codes is 1, but must be 0 (none), or 2 to 4096"
     if network.chance_codes and config.model != "learned":

@@ -14,9 +14,12 @@ from muzero_jax.games.game import Game
 from muzero_jax.games.game_2048 import GAME_2048
 from muzero_jax.games.go import GO_9X9, GO_19X19
 from muzero_jax.games.hex import HEX
+from muzero_jax.games.liars_dice import LIARS_DICE, LIARS_DICE_2
 from muzero_jax.games.minatar import MINATAR, MINATAR_HIDDEN
 from muzero_jax.games.notation import ACTION, STANDARD, Notation, numbers, of_page
 from muzero_jax.games.othello import OTHELLO
+from muzero_jax.games.phantom import PHANTOM_GAMES
+from muzero_jax.games.poker import KUHN_POKER, LEDUC_HOLDEM
 from muzero_jax.games.shogi import ANIMAL_SHOGI, SHOGI
 from muzero_jax.games.tic_tac_toe import TIC_TAC_TOE
 from muzero_jax.own.faults import Fault, shown
@@ -24,7 +27,8 @@ from muzero_jax.types import Environment
 
 _OF_STONES = TIC_TAC_TOE, CONNECT_FOUR, OTHELLO, HEX, GO_9X9, GO_19X19
 _OTHERS = CHESS, GARDNER_CHESS, ANIMAL_SHOGI, SHOGI, BACKGAMMON, GAME_2048, *MINATAR
-GAMES: dict[str, Game] = {game.name: game for game in (*_OF_STONES, *_OTHERS)}
+_HIDDEN = KUHN_POKER, LEDUC_HOLDEM, LIARS_DICE, LIARS_DICE_2, *PHANTOM_GAMES
+GAMES: dict[str, Game] = {game.name: game for game in (*_OF_STONES, *_OTHERS, *_HIDDEN)}
 _VIEWS = {game.name: game for game in MINATAR_HIDDEN}
 """Games with pgx's own observation, which `find` knows but lists of games leave out."""
 
@@ -38,7 +42,7 @@ def find(name: str) -> Game:
     others = f"or one of another library ({', '.join(f'{library}:list' for library in outside.LIBRARIES)})"
     choices = f"choose one of {', '.join(GAMES)}, {others}."
     if name in pgx.available_envs():
-        reason = "is a game of pgx that is not supported yet, because it has hidden cards or unknown chance outcomes"
+        reason = "is a game of pgx that is not supported, because more than two play"
         raise ValueError(f"{name!r} {reason}; {choices}")
     closest = difflib.get_close_matches(name.lower().replace("-", "_"), GAMES, n=1, cutoff=0.0)[0]
     raise ValueError(f"There is no game {shown(name)!r} (did you mean {closest!r}?); {choices}")
@@ -62,6 +66,20 @@ def check_for_two(environment: Environment, what: str) -> None:
         raise ValueError(
             f"{environment.name} is a single-player game, and {what} two; evaluate.py returns "
             "measures its agent, and muzero_jax.load(RUN).analyse(state) asks it"
+        )
+
+
+def hides(environment: Environment) -> bool:
+    """Whether the game has hidden information (`Game.hidden`)."""
+    return bool(game_of(environment).hidden)
+
+
+def check_open(environment: Environment, what: str) -> None:
+    """Raises ValueError, saying that `what` would use hidden information, in a game that has it."""
+    if hides(environment):
+        raise ValueError(
+            f"{environment.name} hides something from each player, and {what} would use it; an agent's policy head "
+            "(RUN:head), random and evaluate.py exploitability do not (docs/hidden-information.md)"
         )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+import numpy as np
 import pgx
 from jax import Array
 
@@ -49,6 +50,14 @@ class Game(NamedTuple):
     points: Points | None = None
     is_for_points: bool = False
     """whether rewards are points of any size, so that matches report mean points; False: 1 won, 0 drawn, -1 lost"""
+    hidden: bool | None = None
+    """whether the other player sees what one does not: then an observation is all that the player to move knows, and
+    no search may plan with more; None: random games of a game of your own show it, others hide nothing"""
+    seen_by: Callable[[EnvState, int], EnvState] = lambda state, player: state
+    """(state, seat) -> the state to draw for that player, without what is hidden from them"""
+    shows_moves: bool = True  # whether a player sees what the other played
+    deals: Callable[[], tuple[EnvState, np.ndarray]] | None = None
+    """() -> all starts that the rules may deal, leaves [D, ...], and their probabilities [D]; None: all are alike"""
     winning_cells: Callable[[Squares], list[Cell]] = lambda squares: []
     """the cells of the chain or rows that won; empty if the game is won in another way"""
     repeats: Callable[[EnvState], bool] | None = None  # whether the last move lost the game by repeating a position

@@ -40,6 +40,8 @@ class Moves(NamedTuple):
     is_same_position: Array  # bool, the move changed at most fields of `BOOKKEEPING`
     is_over_after: Array  # bool, the state after the move is terminated or truncated
     agrees: Array  # bool, `observe` and `legal` equal the state's fields
+    sight: Array  # uint32, a hash of what the player to move saw
+    next_sight: Array  # uint32, of what the next one saw after the move
 
 
 def play(environment: Environment, *, num_games: int, max_moves: int) -> Moves:
@@ -91,6 +93,18 @@ def is_for_points(moves: Moves) -> bool:
     rewards = np.where(moves.over, 0.0, moves.reward)
     points = np.where(moves.player == moves.player[0], rewards, -rewards).sum(axis=0)
     return not bool(np.isin(points, (-1, 0, 1)).all())
+
+
+def hides(moves: Moves) -> bool:
+    """Whether the same sight and the same move were followed by different things, in a game without chance in moves.
+
+    Then the player to move did not know all. Of large games too few positions repeat to show it.
+    """
+    played = ~moves.over
+    results = np.stack([moves.reward.view(np.uint32), moves.is_last, moves.next_sight], axis=-1)[played]
+    sights = np.stack([moves.sight, moves.action.astype(np.uint32)], axis=-1)[played]
+    found = np.unique(np.concatenate([sights, results], axis=1), axis=0)
+    return len(np.unique(found[:, :2], axis=0)) < len(found)
 
 
 def discount_sizes(moves: Moves) -> list[float]:
@@ -159,6 +173,8 @@ def _move(rules: tuple, state: EnvState, over: Array, key: Array) -> tuple[EnvSt
         is_same_position=equal(_position(state), _position(after)),
         is_over_after=after.terminated | after.truncated,
         agrees=over | equal((observe(state), mask), (state.observation, state.legal_action_mask)),
+        sight=_hashed((state.observation, mask)),
+        next_sight=_hashed((after.observation, after.legal_action_mask)),
     )
     return after, step.is_last, moves
 
@@ -175,6 +191,18 @@ def equal(one: Any, other: Any) -> Array:
     pairs = zip(jax.tree.leaves(one), jax.tree.leaves(other), strict=True)
     checks = [(x == y).all() for x, y in pairs if not _is_key(x)]
     return jnp.stack(checks).all() if checks else jnp.bool_(True)
+
+
+def _hashed(tree: Any) -> Array:
+    """A hash of a tree of numbers, [] uint32."""
+    numbers = jnp.concatenate([leaf.ravel().astype(jnp.float32) for leaf in jax.tree.leaves(tree)])
+    bits = jax.lax.bitcast_convert_type(numbers, jnp.uint32)
+    mixed = (bits ^ (bits >> 15)) * (jnp.arange(1, len(bits) + 1, dtype=jnp.uint32) * jnp.uint32(_ODD) | 1)
+    return (mixed ^ (mixed >> 13)).sum() * jnp.uint32(_ODD)
+
+
+_ODD = 2654435769
+"""2^32 over the golden ratio, as in Fibonacci hashing (Knuth, volume 3, section 6.4)."""
 
 
 def _is_key(leaf: Array) -> bool:

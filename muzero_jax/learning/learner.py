@@ -48,7 +48,7 @@ def make_optimiser(
     *,
     weight_decay: float,
     max_gradient_norm: float,
-    name: Literal["adamw", "adafactor", "muon"] = "adamw",
+    name: Literal["adamw", "adafactor", "muon", "sgd"] = "adamw",
 ) -> optax.GradientTransformationExtraArgs:
     """Clipping by global norm, then an optimiser of Optax with decoupled decay of matrices only: kernels and embedding
     tables, not biases and LayerNorm scales.
@@ -59,6 +59,8 @@ def make_optimiser(
       adamw: Loshchilov & Hutter 2019.
       adafactor: Shazeer & Stern 2018, without momentum, and with steps as long as Adam's instead of relative ones
         (section 8). For a matrix with two sides of at least 128 it keeps one number for each row and each column.
+      sgd: with momentum 0.9. Its steps are proportional to gradients, so the losses' weights decide how fast each head
+        learns; the others' steps have about the same length whatever the weight of a head's only loss is.
       muon: Jordan et al. 2024, for matrices and convolution kernels, in steps as long as AdamW's (Liu et al. 2025,
         section 2.2), so that one learning rate serves both; Adam with Nesterov momentum for the rest.
     """
@@ -68,6 +70,7 @@ def make_optimiser(
         "adafactor": lambda: optax.adafactor(
             1.0, multiply_by_parameter_scale=False, weight_decay_rate=weight_decay, weight_decay_mask=_is_matrix
         ),
+        "sgd": lambda: optax.chain(optax.add_decayed_weights(**decay), optax.sgd(1.0, momentum=0.9)),
         "muon": lambda: optax.chain(
             optax.contrib.muon(1.0, muon_weight_dimension_numbers=_muon_axes, consistent_rms=ADAMS_STEP),
             optax.add_decayed_weights(-weight_decay, stacked_weights.decays),
@@ -107,19 +110,21 @@ def init(
     *,
     scale_loss: bool = False,
     has_target: bool = False,
+    has_average: bool = False,
 ) -> LearnerState:
     """A learner with fresh parameters and optimiser state; `key` samples the parameters.
 
     Args:
       scale_loss: the state also has a scale of the loss, which float16 needs.
       has_target: there is also a target network, at first with the same parameters.
+      has_average: there is also an average of the parameters.
     """
     params = model.init(key)
     optimiser_state = optimiser.init(params)
     if scale_loss:
         optimiser_state = scaled_loss.init(optimiser_state)
-    target = jax.tree.map(jnp.copy, params) if has_target else None  # a buffer of its own: both are donated
-    return LearnerState(params, optimiser_state, jnp.int32(0), target)
+    target, average = (jax.tree.map(jnp.copy, params) if has else None for has in (has_target, has_average))
+    return LearnerState(params, optimiser_state, jnp.int32(0), target, average)  # buffers of their own: all are donated
 
 
 def copied(target: Params, params: Params, num_updates: Array, *, period: int) -> Params:
@@ -131,6 +136,11 @@ def averaged(target: Params, params: Params, num_updates: Array, *, decay: float
     """A target network that is an exponential moving average of the network (Lillicrap et al. 2015)."""
     del num_updates
     return optax.incremental_update(params, target, 1.0 - decay)
+
+
+def averaged_from_the_start(average: Params, params: Params, num_updates: Array, *, decay: float) -> Params:
+    """`averaged`, but of the first updates the plain mean, so that the first parameters do not linger."""
+    return optax.incremental_update(params, average, jnp.maximum(1.0 - decay, 1.0 / num_updates))
 
 
 def search_params(learner: LearnerState) -> Params:
@@ -147,6 +157,7 @@ def update(
     loss: LossOf,
     optimiser: optax.GradientTransformation,
     follow: Follow | None = None,
+    average: Follow | None = None,
     micro_batch: int | None = None,
 ) -> tuple[LearnerState, Metrics]:
     """One gradient step, skipped if the gradient of a scaled loss overflows; runs where `AXIS` names the devices.
@@ -154,6 +165,7 @@ def update(
     Args:
       loss: the loss of a batch, with everything else bound.
       follow: the rule by which the target network follows the network, if there is a target network.
+      average: the rule by which the average follows the network, if there is one.
       micro_batch: how many of the N windows to compute the gradient of at once, a divisor of N; by default all. A
         scaled loss takes them all, because the whole batch's gradient decides whether it overflows.
     """
@@ -166,10 +178,9 @@ def update(
     params, optimiser_state, metrics = step(loss, learner.params, learner.optimiser_state, batch, descend=descend)
     metrics |= {"train/parameter_norm": stacked_weights.norm(params), "train/learning_rate": rate}
     num_updates = learner.num_updates + 1
-    target = learner.target_params
-    if target is not None and follow is not None:
-        target = follow(target, params, num_updates)
-    return LearnerState(params, optimiser_state, num_updates, target), metrics
+    followers = (learner.target_params, follow), (learner.average_params, average)
+    followed = (old if rule is None else rule(old, params, num_updates) for old, rule in followers)
+    return LearnerState(params, optimiser_state, num_updates, *followed), metrics
 
 
 def _step(

@@ -36,10 +36,14 @@ def augment(batch: Batch, key: Array, *, symmetries: Symmetries) -> Batch:
     def of_frames(transform):
         return jax.vmap(jax.vmap(partial(transform, symmetries), (None, 0)))
 
+    def turned(by_action: Array) -> Array:
+        return of_frames(transform_policy)(index, by_action)
+
+    targets = batch.targets
     return batch._replace(
         observation=of_frames(transform_observation)(index, batch.observation),
-        legal_action_mask=of_frames(transform_policy)(index, batch.legal_action_mask),
+        legal_action_mask=turned(batch.legal_action_mask),
         actions=symmetries.action_permutation[index[:, None], batch.actions],
-        targets=batch.targets._replace(policy=of_frames(transform_policy)(index, batch.targets.policy)),
+        targets=targets._replace(policy=turned(targets.policy), by_action=jax.tree.map(turned, targets.by_action)),
         extras=extras,
     )

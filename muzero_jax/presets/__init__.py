@@ -21,6 +21,7 @@ from muzero_jax.presets.boards import (
 )
 from muzero_jax.presets.chance import arcade, backgammon, game_2048, minatar, outside
 from muzero_jax.presets.hex import SIZES, for_every_board, hex_any
+from muzero_jax.presets.hidden import hidden
 from muzero_jax.types import Environment
 
 __all__ = ["GAMES", "TIMES", "for_every_board", "hex_any", "preset", "small_board", "suited", "tic_tac_toe", "tower"]
@@ -71,10 +72,13 @@ def preset(env: str, board_size: int | None = None, kind: str | None = None) -> 
 
 
 def _of_game(env: str, board_size: int | None, environment: Environment) -> Config:
-    from muzero_jax.games.outside import is_outside  # here, because pgx starts JAX when it is imported
+    from muzero_jax.games.catalogue import hides  # here, because pgx starts JAX when it is imported
+    from muzero_jax.games.outside import is_outside
 
     if env == "hex":
         return hex_any(board_size)  # type: ignore[arg-type]
+    if hides(environment):
+        return replace(hidden(env, environment), board_size=board_size)
     if env.startswith("minatar-"):
         return minatar(env)
     if is_outside(env):

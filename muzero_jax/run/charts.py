@@ -78,6 +78,9 @@ def _strength(records: Sequence[Record], along: str) -> list[Chart]:
     shown = opponents | {
         name: name.replace(metrics.OPENINGS, "opening-value accuracy").replace("_", " ") for name in boards
     }
+    if any(metrics.EXPLOITABILITY in record for record in records):
+        found = {metrics.EXPLOITABILITY: "exploitability"}
+        return [Chart("What a best response wins", "points a game", found, along, scale="log")]
     if any(metrics.is_points(name) for name in opponents):
         return [Chart("Mean points", "points a game", shown, along)]
     return [

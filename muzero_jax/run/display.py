@@ -105,6 +105,7 @@ class ProgressDisplay:
             ),
             "return": ", ".join(returns),
             "opening-value accuracy": f"{record[metrics.OPENINGS]:.0%}" if metrics.OPENINGS in record else "",
+            "exploitability": f"{record[metrics.EXPLOITABILITY]:.4f}" if metrics.EXPLOITABILITY in record else "",
             "Elo": f"{record[metrics.ELO]:+z.0f}" if metrics.ELO in record else "",
             "time": _clock(elapsed) + (f", {_clock(elapsed * (1 / self._spent - 1))} left" if self._spent else ""),
         }

@@ -59,7 +59,7 @@ def make_plan(state: TrainState, program: Any, *, copied_by_saves: bool) -> Plan
     pieces = {
         "replay": state.replay,
         "games": state.actor,
-        "parameters": (learner.params, learner.target_params),
+        "parameters": (learner.params, learner.target_params, learner.average_params),
         "optimiser": learner.optimiser_state,
     }
     parts = {name: bytes_per_device(piece) for name, piece in pieces.items()}

@@ -28,6 +28,7 @@ FLUSH_SECONDS = 30
 """Seconds between two writes of TensorBoard's events, because the run waits for each."""
 ELO = "eval/elo"
 OPENINGS = "eval/openings_right"
+EXPLOITABILITY = "eval/exploitability"
 POINTS = "eval/points/"
 """Before an opponent: the mean points of a game against it."""
 RETURN = "selfplay/mean_return"
@@ -214,7 +215,7 @@ def _plain(value: Any) -> int | float | None:
 
 def scores(record: Mapping[str, Any]) -> dict[str, float]:
     """Scores by opponent, if the record has any; in a game for points, mean points by `points/<opponent>`."""
-    keys = (key for key in record if key.startswith("eval/") and not key.startswith((ELO, OPENINGS)))
+    keys = (key for key in record if key.startswith("eval/") and not key.startswith((ELO, OPENINGS, EXPLOITABILITY)))
     return {key.removeprefix("eval/"): record[key] for key in keys}
 
 

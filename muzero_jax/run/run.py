@@ -107,8 +107,8 @@ class Run:
 
     @property
     def params(self) -> Params:
-        """The present weights."""
-        return self.state.learner.params
+        """The agent's present weights."""
+        return self.state.learner.agent_params
 
     def newest_checkpoint(self) -> int | None:
         """The iteration from which the session continues; None: from the beginning, also if no save was reached.

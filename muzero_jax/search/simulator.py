@@ -46,6 +46,14 @@ class ChanceParent(NamedTuple):
     outcome: Array  # [B] int32, of chance, which leads to the new node
 
 
+class Estimate(NamedTuple):
+    """What the network says of B positions by itself."""
+
+    prior: Array  # [B, A] float32 probabilities, 0 where illegal
+    value: Array  # [B] float32, for the player to move
+    extras: dict[str, Array]  # `NetworkOutput.extras`
+
+
 class Simulator(NamedTuple):
     """A model to plan with, as pure functions: the learned one, or the ground-truth model."""
 
@@ -56,6 +64,7 @@ class Simulator(NamedTuple):
     num_outcomes: int | None = None  # C; None without chance nodes
     passes_afterstates: bool = False  # a simulation makes two nodes: `Node.chance_parent`, then its own
     shows_tree: bool = False  # the search must return its tree, because somebody looks at it
+    judge: Callable[[Params, SearchRoots], Estimate] | None = None  # the network without a search
 
 
 def root_node(prior: Any, value: Any, embedding: Any, *, has_chance: bool = False) -> Node:
@@ -68,6 +77,30 @@ def root_node(prior: Any, value: Any, embedding: Any, *, has_chance: bool = Fals
         discount=jnp.zeros_like(value),
         is_chance=jnp.zeros(value.shape, bool) if has_chance else None,
     )
+
+
+def judge_of(model: Model) -> Callable[[Params, SearchRoots], Estimate]:
+    """The network as `Simulator.judge`."""
+
+    def judge(params, roots):
+        output = model.initial_inference(params, roots.observation)
+        return Estimate(policy(output, roots.legal_action_mask), model.to_scalar(output.value_logits), output.extras)
+
+    return judge
+
+
+def without_model(model: Model) -> Simulator:
+    """The network alone, with which nothing can be searched."""
+
+    def root(params, roots):
+        found = judge(params, roots)
+        return root_node(found.prior, found.value, roots.observation)
+
+    def expand(params, key, action, embedding):
+        raise TypeError("there is no model to search with")
+
+    judge = judge_of(model)
+    return Simulator(root, expand, judge=judge)
 
 
 def learned_model(model: Model, discount: float) -> Simulator:
@@ -90,7 +123,7 @@ def learned_model(model: Model, discount: float) -> Simulator:
         del key
         return _arrival(model, discount, model.recurrent_inference(params, embedding, action))
 
-    return Simulator(root, expand)
+    return Simulator(root, expand, judge=judge_of(model))
 
 
 def learned_chance_model(model: Model, discount: float, *, num_actions: int) -> Simulator:
@@ -125,7 +158,7 @@ def learned_chance_model(model: Model, discount: float, *, num_actions: int) -> 
             is_chance=~was_chance,
         )
 
-    return Simulator(root, expand, model.num_codes)
+    return Simulator(root, expand, model.num_codes, judge=judge_of(model))
 
 
 def _arrival(model: Model, discount: float, output: NetworkOutput) -> Node:
@@ -156,14 +189,15 @@ def ground_truth_model(environment: Environment, model: Model) -> Simulator:
     later visits reuse that. Searches also make moves in finished games and ignore the results, so `move` must accept
     every state.
     """
+    judge_roots = judge_of(model)
 
     def judge(params: Params, states: EnvState) -> tuple[Array, Array]:
-        roots = environment.roots(states)
-        output = model.initial_inference(params, roots.observation)
-        return policy(output, roots.legal_action_mask), model.to_scalar(output.value_logits)
+        found = judge_roots(params, environment.roots(states))
+        return found.prior, found.value
 
     if environment.chance is not None:
-        return _ground_truth_chance_model(environment.chance, environment.num_actions, judge)
+        of_chance = _ground_truth_chance_model(environment.chance, environment.num_actions, judge)
+        return of_chance._replace(judge=judge_roots)
 
     def root(params, roots):
         return root_node(*judge(params, roots.state), roots.state)
@@ -179,7 +213,7 @@ def ground_truth_model(environment: Environment, model: Model) -> Simulator:
             discount=discount,
         )
 
-    return Simulator(root, expand)
+    return Simulator(root, expand, judge=judge_roots)
 
 
 def _ground_truth_chance_model(chance: Chance, num_actions: int, judge: Callable) -> Simulator:

@@ -25,7 +25,7 @@ from orbax.checkpoint import v1 as ocp
 
 from muzero_jax.own.faults import shown
 from muzero_jax.storage import shapes
-from muzero_jax.types import Params, ReplayState, TrainState
+from muzero_jax.types import LearnerState, Params, ReplayState, TrainState
 
 # Orbax logs failures, with tracebacks of its threads, that are also raised here.
 logging.getLogger("absl").addFilter(lambda record: "orbax" not in record.pathname)
@@ -97,7 +97,7 @@ class Checkpointer:
         parts = _parts(abstract_state)
         params = _read(folder, "params", parts["params"])
         state = _read(folder, "state", parts["state"])
-        return state._replace(learner=state.learner._replace(params=params))
+        return state._replace(learner=state.learner._replace(**{_agents(abstract_state.learner): params}))
 
 
 def checkpoint_steps(directory: str | Path) -> list[int]:
@@ -156,7 +156,13 @@ def restore_replay(directory: str | Path, abstract_replay: ReplayState) -> tuple
 
 def _parts(state: TrainState) -> dict[str, Any]:
     """`state` in two folders, so that the weights can be read without the rest."""
-    return {"params": state.learner.params, "state": state._replace(learner=state.learner._replace(params=None))}
+    kept = {_agents(state.learner): None}
+    return {"params": state.learner.agent_params, "state": state._replace(learner=state.learner._replace(**kept))}
+
+
+def _agents(learner: LearnerState) -> str:
+    """The field of the agent's weights."""
+    return "params" if learner.average_params is None else "average_params"
 
 
 def _find(directory: str | Path, step: int | None = None) -> Path:

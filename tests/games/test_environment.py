@@ -103,10 +103,12 @@ def test_every_games_environment_describes_its_states(name):
     assert state.observation.shape == environment.observation_shape
     assert state.legal_action_mask.shape == (environment.num_actions,)
     is_for_one = name == "2048" or name.startswith("minatar-")
-    discount = None if name == "backgammon" else 1.0 if is_for_one else -1.0
+    moves_twice = name in ("backgammon", "leduc_holdem", "phantom_tic_tac_toe", "dark_hex")
+    discount = None if moves_twice else 1.0 if is_for_one else -1.0
     assert (environment.num_players, environment.discount) == (1 if is_for_one else 2, discount)
     assert (environment.chance and environment.chance.num_outcomes) == {"backgammon": 21, "2048": 32}.get(name)
-    assert (environment.board is None) == (name == "backgammon")
+    has_no_board = name == "backgammon" or name.endswith(("poker", "holdem")) or name.startswith("liars")
+    assert (environment.board is None) == has_no_board
     if board := environment.board:
         assert board.shape == environment.observation_shape[:2] and board.action_location.shape == (
             environment.num_actions,
@@ -126,7 +128,7 @@ def test_gamma_and_board_size_reach_the_environment():
     ("name", "board_size", "says"),
     [
         ("hexx", None, "did you mean 'hex'"),
-        ("kuhn_poker", None, "not supported"),
+        ("sparrow_mahjong", None, "not supported"),
         ("chess", 8, "chess"),
         ("hex", 20, "2 to 19"),
     ],

@@ -249,6 +249,7 @@ def test_overfitting_one_tiny_batch_drives_every_loss_to_0(kind):
     [
         (partial(learner.copied, period=2), [0.0, 2.0, 2.0, 4.0]),
         (partial(learner.averaged, decay=0.9), [0.1, 0.29, 0.561, 0.9049]),
+        (partial(learner.averaged_from_the_start, decay=0.6), [1.0, 1.5, 2.1, 2.86]),
     ],
 )
 def test_a_target_network_is_copied_every_period_or_averaged_at_every_update(follow, by_update):
@@ -268,3 +269,28 @@ def test_an_update_moves_the_target_network_if_there_is_one(state, batch):
     chex.assert_trees_all_close(after.target_params, middle, rtol=1e-6)
     assert learner.search_params(after) is after.target_params
     assert state.target_params is None and learner.search_params(state) is state.params
+
+
+def test_an_average_is_the_agent_if_there_is_one(state, batch):
+    average = partial(learner.averaged_from_the_start, decay=0.5)
+    begun = learner.init(MODEL, DESCENT, jax.random.key(0), has_average=True)
+    step = jax.jit(partial(update, average=average))
+    one, _ = step(begun, batch)
+    two, _ = step(one, batch)
+    chex.assert_trees_all_close(one.average_params, one.params, rtol=1e-6)  # of the first parameters nothing is left
+    middle = jax.tree.map(lambda old, new: (old + new) / 2, one.params, two.params)
+    chex.assert_trees_all_close(two.average_params, middle, rtol=1e-5, atol=1e-7)
+    assert two.agent_params is two.average_params and state.agent_params is state.params
+
+
+def test_steps_of_sgd_are_proportional_to_the_gradient():
+    """And with momentum 0.9 a constant gradient's second step is 1.9 times the first."""
+    descent = learner.make_optimiser(name="sgd", weight_decay=0.0, max_gradient_norm=1e9)
+    params = {"w": jnp.array([1.0, 2.0])}
+    for scale in (1.0, 1e-4):
+        steps, state = [], descent.init(params)
+        for _ in range(2):
+            gradient = {"w": scale * jnp.array([0.5, -2.0])}
+            changes, state = descent.update(gradient, state, params, learning_rate=jnp.float32(0.1))
+            steps.append(changes["w"] / scale)
+        np.testing.assert_allclose(steps, [[-0.05, 0.2], [-0.095, 0.38]], rtol=1e-5)

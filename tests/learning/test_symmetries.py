@@ -30,6 +30,7 @@ def hex_batch():
             alive=generator.random((N, K + 1)),
             mask=generator.random((N, K + 1)),
             discount=generator.normal(size=(N, K)),
+            by_action={"q": generator.normal(size=(N, K + 1, 10))},
         ),
         weight=generator.random(N),
     )
@@ -44,17 +45,20 @@ def image_of(batch, row, index, symmetries):
     to = symmetries.action_permutation[index]
     observation = [(frame.ravel()[permutation] ^ flip).reshape(3, 3, 4) for frame in batch.observation[row]]
     mask, policy = np.empty_like(batch.legal_action_mask[row]), np.empty_like(batch.targets.policy[row])
+    q = np.empty_like(policy)
     for action in range(10):
         mask[:, to[action]] = batch.legal_action_mask[row, :, action]
         policy[:, to[action]] = batch.targets.policy[row, :, action]
-    return np.stack(observation), mask, to[batch.actions[row]], policy
+        q[:, to[action]] = batch.targets.by_action["q"][row, :, action]
+    return np.stack(observation), mask, to[batch.actions[row]], policy, q
 
 
 def test_all_of_a_window_is_turned_by_one_symmetry_and_every_symmetry_occurs(hex_batch):
     batch, turned, symmetries = hex_batch
     used = []
     for row in range(N):
-        found = turned.observation, turned.legal_action_mask, turned.actions, turned.targets.policy
+        targets = turned.targets
+        found = turned.observation, turned.legal_action_mask, turned.actions, targets.policy, targets.by_action["q"]
         images = [image_of(batch, row, index, symmetries) for index in range(4)]
         matches = [
             index

@@ -66,6 +66,16 @@ def test_a_target_network_comes_back_with_its_own_weights(state, tmp_path):
     assert_same(restore_latest(tmp_path, abstract(followed))[1], followed)
 
 
+def test_an_average_of_the_weights_is_what_readers_of_weights_get(state, tmp_path):
+    learner = state.learner
+    average = jax.tree.map(lambda x: 1 - x, learner.params)
+    averaged = state._replace(learner=learner._replace(average_params=average))
+    with Checkpointer(tmp_path) as checkpoints:
+        checkpoints.save(1, averaged)
+    assert_same(restore_latest(tmp_path, abstract(averaged))[1], averaged)
+    assert_same(restore_params(tmp_path, abstract(average))[1], average)
+
+
 def test_versions_hold_only_params_and_are_read_by_step(state, tmp_path):
     params = state.learner.params
     for step in (0, 3, 1, 3):  # all zeros at first

@@ -55,7 +55,7 @@ def parse(arguments: Sequence[str]) -> tuple[CommandFlags, Callable[..., Answer]
     """
     name, *others = arguments or [parser.HELP]
     if name in ("-h", parser.HELP):
-        lines = (f"  {name:<12}{(flags.__doc__ or '').splitlines()[0]}" for name, (flags, _) in COMMANDS.items())
+        lines = (f"  {name:<16}{(flags.__doc__ or '').splitlines()[0]}" for name, (flags, _) in COMMANDS.items())
         print("\n".join([(__doc__ or "").strip(), "", *lines, "", f"COMMAND {parser.HELP} shows the flags."]))
         raise SystemExit(0)
     if name not in COMMANDS:

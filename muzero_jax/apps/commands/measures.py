@@ -13,6 +13,7 @@ from typing import Annotated, Any, NamedTuple
 
 import jax
 
+from muzero_jax.agent import policy_head_search
 from muzero_jax.apps.commands.command_line import command
 from muzero_jax.apps.commands.evaluate_flags import (
     CommandFlags,
@@ -37,6 +38,7 @@ from muzero_jax.apps.evaluation import (
     tournament,
 )
 from muzero_jax.apps.evaluation.engine_matches import Conditions
+from muzero_jax.apps.evaluation.exploitability import MOST_HISTORIES, BestResponses
 from muzero_jax.apps.evaluation.matches import are_for_points
 from muzero_jax.apps.evaluation.players import PlayerSpec
 from muzero_jax.apps.study import comparison, learning_curves
@@ -85,11 +87,11 @@ class MatchFlags(GameFlags, RunFlags):
     """Games against one opponent: colours balanced, every random opening played from both sides."""
 
     opponent: str = "random"
-    """random, greedy (the run's policy head), rules:N (its network searching with the ground-truth model), sampled:N
-    (moves sampled from its search's policy), mcts:N (rollout MCTS with N simulations), expectimax:N, highest-gain and
-    pip-count (games with dice), another agent of the same game (RUN, RUN@N, RUN:rules@N, RUN:sampled@N, RUN:greedy,
-    agent:NAME), or another program ("gtp:COMMAND", "uci:COMMAND", "usi:COMMAND", "gnubg:COMMAND"). docs/commands.md
-    explains all names"""
+    """random, greedy and head (the likeliest move of the run's policy head, or one drawn from it), rules:N (its network
+    searching with the ground-truth model), sampled:N (moves sampled from its search's policy), mcts:N (rollout MCTS
+    with N simulations), expectimax:N, highest-gain and pip-count (games with dice), another agent of the same game
+    (RUN, RUN@N, RUN:rules@N, RUN:sampled@N, RUN:greedy, RUN:head, agent:NAME), or another program ("gtp:COMMAND",
+    "uci:COMMAND", "usi:COMMAND", "gnubg:COMMAND"). docs/commands.md explains all names"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,6 +163,25 @@ def engine_conditions(a: GameFlags, entrants):
     if a.sgf is not None and not any(entrant.is_engine for entrant in entrants):
         raise ValueError("--sgf records only games against another program (gtp:COMMAND, uci:COMMAND); leave it out")
     return Conditions(a.engine_seconds, a.engine_processes, a.sgf, say)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExploitabilityFlags(RunFlags):
+    """What a best response wins against the policy head, exactly, in a game with hidden information."""
+
+    most_histories: Count = MOST_HISTORIES
+    """histories of a game beyond which it is refused; some hundred thousand take a second"""
+
+
+def find_best_responses(a: ExploitabilityFlags, mesh, load_agent) -> Answer:
+    """Finds a best response in each seat."""
+    agent = load_agent(a.run)
+    say("compiling, then walking through the whole game, once for each seat ...")
+    search = policy_head_search(agent.model)
+    judge = BestResponses(agent.environment, search, most_histories=a.most_histories)
+    progress = make_progress_report("histories")
+    found = judge.examine(agent.params, lambda count: progress(count, a.most_histories))
+    return Answer(found.result() | about(a, agent), found.text())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -345,6 +366,7 @@ COMMANDS: dict[str, tuple[type[CommandFlags], Callable[..., Answer]]] = {
     "tournament": (TournamentFlags, play_tournament),
     "oracle": (OracleFlags, ask_oracle),
     "fidelity": (FidelityFlags, measure_fidelity),
+    "exploitability": (ExploitabilityFlags, find_best_responses),
     "exhaustive": (ExhaustiveFlags, try_every_reply),
     "openings": (OpeningsFlags, judge_openings),
     "compare": (CompareFlags, compare_runs),

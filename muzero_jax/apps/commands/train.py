@@ -182,6 +182,10 @@ def show(summary: dict[str, Any]) -> None:
         print(f"\n{tables.strength(summary['strength'])}")
     if openings := summary.get("openings"):
         print(f"opening-value accuracy: {openings['right']} of {openings['solved']}")
+    if "exploitability" in summary:
+        print(
+            f"exploitability: {summary['exploitability']:.4f} points a game, which a best response wins; 0 is perfect"
+        )
     if returns := summary.get("returns"):
         shown = [f"{value:.3g} ({name})" for name, value in returns.items() if value is not None]
         print(f"\nMean return: {', '.join(shown)}")

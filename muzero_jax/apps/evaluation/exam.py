@@ -11,14 +11,15 @@ from typing import Any, NamedTuple
 import jax
 from jax.sharding import Mesh
 
-from muzero_jax.agent import Agent
+from muzero_jax.agent import Agent, policy_head_search
 from muzero_jax.apps.evaluation import equity, openings, oracle_evaluation, players, returns
 from muzero_jax.apps.evaluation.arena import ShardedMatch
 from muzero_jax.apps.evaluation.exact_play.solved import make_oracle
+from muzero_jax.apps.evaluation.exploitability import BestResponses
 from muzero_jax.apps.evaluation.matches import are_for_points, points_of, student_interval, wilson_interval
 from muzero_jax.apps.evaluation.player import Player
 from muzero_jax.apps.evaluation.tables import align, percent, percent_interval
-from muzero_jax.games.catalogue import game_of
+from muzero_jax.games.catalogue import game_of, hides
 
 BY_RANDOM_GAMES = "mcts:100", "mcts:1000"
 BY_DICE = ("expectimax:1",)
@@ -46,6 +47,8 @@ def examine(agent: Agent, mesh: Mesh, *, positions: int, games: int, seed: int, 
     """
     if agent.environment.num_players == 1:
         return [_returns(agent, mesh, games, seed, say)]
+    if hides(agent.environment):
+        return [_best_responses(agent, say)]
     found = [*_exact_play(agent, positions, seed, say), *_openings(agent, say)]
     return found or [*_equity(agent, positions, seed, say)] or [*_matches(agent, mesh, games, seed, say)]
 
@@ -67,6 +70,14 @@ def _exact_play(agent: Agent, positions: int, seed: int, say: Say) -> Iterator[F
             if score[rate] is not None:
                 low, high = score[f"{rate}_ci95"]
                 yield Finding("exact play", f"{names[rate]}, {score['player']}", score[rate], low, high, count)
+
+
+def _best_responses(agent: Agent, say: Say) -> Finding:
+    """The exploitability of the policy head in a game with hidden information."""
+    say("walking through the whole game ...")
+    found = BestResponses(agent.environment, policy_head_search(agent.model)).examine(agent.params)
+    value = found.exploitability
+    return Finding("best response", "points it wins a game", value, value, value, found.histories, is_share=False)
 
 
 def _openings(agent: Agent, say: Say) -> Iterator[Finding]:

@@ -70,8 +70,10 @@ def examine(agent: Agent, *, num_positions: int, unroll_steps: int, seed: int) -
     """
     check_for_two(agent.environment, "this comparison needs")
     check_without_chance(agent.environment, "this comparison")
-    if agent.config.model == "rules":
-        raise ValueError(f"{agent.name} was trained with --model rules, so it has no learned model to judge")
+    if not agent.config.learns_dynamics:
+        raise ValueError(
+            f"{agent.name} was trained with --model {agent.config.model}, so it has no learned model to judge"
+        )
     if agent.model.num_codes:
         raise ValueError(
             f"{agent.name} predicts chance by codes that it learned, which cannot be compared with the outcomes of the "

@@ -3,8 +3,9 @@
     RUN[@N]          a run's agent, searching with N simulations
     RUN:rules[@N]    the same network and search, planning with the ground-truth model
     RUN:sampled[@N]  the same search, each move sampled from its policy
-    RUN:greedy       its policy head, without search
-    rules:N, sampled:N, greedy
+    RUN:greedy       the likeliest move of its policy head, without search
+    RUN:head         a move drawn from its policy head; RUN itself in a game with hidden information
+    rules:N, sampled:N, greedy, head
                      the same for the host, which is the run that the others play against
     mcts:N, random   rollout MCTS with N simulations; uniformly random legal moves
     gtp:COMMAND, uci:COMMAND, usi:COMMAND, gnubg:COMMAND
@@ -32,25 +33,27 @@ from muzero_jax.apps.evaluation.expectimax import expectimax_player, gain_player
 from muzero_jax.apps.evaluation.player import Player, random_player, sampling_player, search_player
 from muzero_jax.apps.evaluation.rollout_mcts import rollout_mcts_player
 from muzero_jax.config.config import AGENT_PREFIX, Config
-from muzero_jax.games.catalogue import check_for_two
+from muzero_jax.games.catalogue import check_for_two, check_open, hides
 from muzero_jax.storage import agent_file, run_directory
 from muzero_jax.types import Environment, Params
 
 SPECS = (
-    "random, greedy, mcts:N, rules:N, sampled:N, expectimax:N, highest-gain, pip-count, RUN, RUN@N, RUN:rules@N, "
-    "RUN:sampled@N or RUN:greedy, where RUN is a run directory, RUN/versions/N or agent:NAME; or another program, "
-    "gtp:COMMAND, uci:COMMAND, usi:COMMAND or gnubg:COMMAND (docs/commands.md)"
+    "random, greedy, head, mcts:N, rules:N, sampled:N, expectimax:N, highest-gain, pip-count, RUN, RUN@N, RUN:rules@N, "
+    "RUN:sampled@N, RUN:greedy or RUN:head, where RUN is a run directory, RUN/versions/N or agent:NAME; or another "
+    "program, gtp:COMMAND, uci:COMMAND, usi:COMMAND or gnubg:COMMAND (docs/commands.md)"
 )
 BY_RULES: dict[str, Callable[[Environment], Player]] = {"highest-gain": gain_player, "pip-count": pip_count_player}
 """Players that need neither a network nor a budget."""
 SEARCHES = {"rules": "ground-truth model", "sampled": "sampled policy"}
 """Kinds of player that change how an agent's search plays, as the tables call them."""
+HEADS = ("greedy", "head")
+"""Kinds of player that do not search."""
 
 
 class PlayerSpec(NamedTuple):
     """A parsed player name."""
 
-    kind: str  # agent, greedy, mcts, expectimax, random, engine, or one of `SEARCHES` or `BY_RULES`
+    kind: str  # agent, mcts, expectimax, random, engine, or one of `SEARCHES`, `HEADS` or `BY_RULES`
     run: str | None = None  # the run whose network plays; None: the host's, or no network
     num_simulations: int | None = None  # N of the name, for expectimax a depth; None: the name gives none
     engine: EngineSpec | None = None  # for another program
@@ -75,16 +78,31 @@ LoadAgent = Callable[[Path], Agent]
 
 
 def searching(agent: Agent, num_simulations: int | None = None, *, kind: str = "agent") -> Player:
-    """Plays the choice of the agent's search, or as one of `SEARCHES`: with the ground-truth model, or sampled."""
+    """Plays the choice of the agent's search, or as one of `SEARCHES`: with the ground-truth model, or sampled.
+
+    In a game with hidden information its policy head plays, because nothing may search there.
+    """
+    if hides(agent.environment):
+        check_kind(agent.environment, kind)
+        return policy_head(agent, sampled=True)
     budget = num_simulations or agent.num_simulations
     name = f"{SEARCHES.get(kind, kind)} ({budget} simulation{'s' * (budget != 1)})"
     make = sampling_player if kind == "sampled" else search_player
     return make(agent.environment, agent.search_fn(num_simulations, true_rules=kind == "rules"), name)
 
 
-def policy_head(agent: Agent) -> Player:
-    """Plays the action with the largest prior, without search."""
-    return search_player(agent.environment, policy_head_search(agent.model), "greedy prior")
+def policy_head(agent: Agent, *, sampled: bool = False) -> Player:
+    """Plays the action with the largest prior, or one drawn from the prior, without search."""
+    search = policy_head_search(agent.model)
+    if sampled:
+        return sampling_player(agent.environment, search, "policy head")
+    return search_player(agent.environment, search, "greedy prior")
+
+
+def check_kind(environment: Environment, kind: str) -> None:
+    """Raises ValueError if this kind of player would use hidden information."""
+    if kind in ("mcts", "expectimax", *SEARCHES, *BY_RULES):
+        check_open(environment, f"a player that looks ahead ({kind})")
 
 
 def parse(text: str, *, others: str = "") -> PlayerSpec:
@@ -101,10 +119,10 @@ def parse(text: str, *, others: str = "") -> PlayerSpec:
     run, _, kind = rest.rpartition(":")
     if is_run(rest):
         return PlayerSpec("agent", str(Path(rest)), budget)
-    if is_run(run) and (kind in SEARCHES or (kind == "greedy" and budget is None)):
+    if is_run(run) and (kind in SEARCHES or (kind in HEADS and budget is None)):
         return PlayerSpec(kind, str(Path(run)), budget)
     kind, budget = _split_budget(text, ":")
-    if (kind in ("mcts", "expectimax", *SEARCHES) and budget) or text in ("random", "greedy", *BY_RULES):
+    if (kind in ("mcts", "expectimax", *SEARCHES) and budget) or text in ("random", *HEADS, *BY_RULES):
         return PlayerSpec(kind, None, budget)
     if text.startswith(AGENT_PREFIX):  # for the same error message as elsewhere
         name = text.removeprefix(AGENT_PREFIX).partition("@")[0].partition(":")[0]
@@ -139,6 +157,7 @@ def enter(spec: PlayerSpec, agent: Agent) -> Entrant:
     if spec.engine is not None:
         engines.check(spec.engine, environment)
         return Entrant(spec.engine.name, spec.engine, None, spec.engine)
+    check_kind(environment, spec.kind)
     match spec.kind:
         case "random":
             name = "random"
@@ -160,10 +179,11 @@ def enter(spec: PlayerSpec, agent: Agent) -> Entrant:
 
 
 def _enter_network(kind: str, budget: int, agent: Agent) -> Entrant:
-    """The agent's policy head (`greedy`), or its search."""
-    if kind == "greedy":
-        name = f"{agent.name}:greedy"
-        player = policy_head(agent)
+    """The agent's policy head, or its search."""
+    if kind in HEADS or hides(agent.environment):
+        kind = "head" if kind == "agent" else kind
+        name = f"{agent.name}:{kind}"
+        player = policy_head(agent, sampled=kind == "head")
     else:
         way = f":{kind}" if kind in SEARCHES else ""
         name = f"{agent.name}{way}@{budget}"
@@ -184,7 +204,7 @@ def is_run(text: str) -> bool:
 def names_a_way_to_play(text: str) -> bool:
     """Whether `text` is a run followed by a colon and a kind of player: RUN:greedy."""
     run, _, kind = _split_budget(text, "@")[0].rpartition(":")
-    return not is_run(text) and is_run(run) and (kind in SEARCHES or kind == "greedy")
+    return not is_run(text) and is_run(run) and (kind in SEARCHES or kind in HEADS)
 
 
 def check_same_game(one: Config, other: Config, other_run: str) -> None:

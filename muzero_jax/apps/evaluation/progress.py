@@ -10,12 +10,14 @@ import jax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxtyping import Array
 
-from muzero_jax.agent import make_agent
+from muzero_jax.agent import Agent, make_agent, policy_head_search
 from muzero_jax.algorithm import Algorithm
 from muzero_jax.apps.evaluation import elo, openings
 from muzero_jax.apps.evaluation.arena import Arena, Summary
+from muzero_jax.apps.evaluation.exploitability import BestResponses
 from muzero_jax.apps.evaluation.matches import are_for_points, points_of
 from muzero_jax.config.config import Config
+from muzero_jax.games.catalogue import hides
 from muzero_jax.ops.mesh import placed_shapes
 from muzero_jax.own.files import read_json, write_whole
 from muzero_jax.run import metrics, sizes
@@ -26,6 +28,8 @@ from muzero_jax.types import Params
 _FINAL = 2**32 - 1  # folded into the key, so that final matches differ from those of the last evaluation
 _EVALUATION = 2**32 - 2  # folded into the seed, so that matches and training share no random numbers
 
+MOST_HISTORIES_WHILE_TRAINING = 500_000
+"""Of a game whose exploitability is measured in each evaluation, in some seconds."""
 QUICK_SIMULATIONS = 100
 """Rollout MCTS up to this budget plays during training; larger budgets only at the end, because they take minutes."""
 
@@ -80,7 +84,8 @@ class Ladder:
 class Versions:
     """Plays a run's present version against opponents and earlier versions, whose weights are in `run_dir/versions`.
 
-    `judges` search the solved openings of the run's boards, by metric.
+    `judges` search the solved openings of the run's boards, by metric. `best_responses` measure exploitability in a
+    game with hidden information.
     """
 
     def __init__(
@@ -90,10 +95,12 @@ class Versions:
         run_dir: Path,
         abstract_params: Params,
         judges: Mapping[str, openings.OpeningValues],
+        best_responses: BestResponses | None = None,
     ):
         self._config = config
         self.arena = arena
         self.judges = judges
+        self.best_responses = best_responses
         self._directory = run_dir / VERSIONS
         self._abstract_params = abstract_params
         self.has_matches = arena.has_matches
@@ -133,7 +140,7 @@ class Versions:
         if not self.has_matches:
             return {}
         matches = self._meet_all(self._quick, params, self._key(iteration), self._config.evaluation.games)
-        record = scores(matches, self._judge_openings(params))
+        record = scores(matches, self._judge_openings(params)) | self._exploited(params)
         if iteration in self.ladder.iterations:
             return record
         kept = checkpoint_steps(self._directory)
@@ -154,7 +161,9 @@ class Versions:
         strength = self._meet_all(e.mcts_simulations, params, key, e.final_games // count, count)
         judged = self._judge_openings(params)
         own = {"openings": judged[metrics.OPENINGS]} if metrics.OPENINGS in judged else {}
-        return {"strength": strength} | own, scores(strength, judged)
+        exploited = self._exploited(params)
+        own |= {"exploitability": exploited[metrics.EXPLOITABILITY]} if exploited else {}
+        return {"strength": strength} | own, scores(strength, judged) | exploited
 
     @property
     def has_elo(self) -> bool:
@@ -164,6 +173,16 @@ class Versions:
     def ratings(self) -> dict[str, float]:
         """Elo of every version, by its iteration; empty in a game for points."""
         return self.ladder.ratings() if self.has_elo else {}
+
+    def _exploited(self, params: Params) -> dict[str, float]:
+        """The exploitability by its metric; nothing in a game whose tree is too large."""
+        if self.best_responses is None:
+            return {}
+        try:
+            return {metrics.EXPLOITABILITY: self.best_responses.examine(params).exploitability}
+        except ValueError:
+            self.best_responses = None
+            return {}
 
     def _judge_openings(self, params: Params) -> dict[str, Any]:
         """`openings.judge` of the search's opening values, by metric."""
@@ -211,14 +230,17 @@ def open_versions(
     It shares the compiled matches of `like`, whose agent must search in the same way.
     """
     placed = placed_shapes(abstract_params, NamedSharding(mesh, PartitionSpec()))
-    arena, judges = (like.arena, like.judges) if like else _programs(config, algorithm, mesh)
-    versions = Versions(config, arena, run_dir, placed, judges)
+    programs = (like.arena, like.judges, like.best_responses) if like else _programs(config, algorithm, mesh)
+    arena, judges, best_responses = programs
+    versions = Versions(config, arena, run_dir, placed, judges, best_responses)
     versions.ladder.load(iteration)
     return versions
 
 
-def _programs(config: Config, algorithm: Algorithm, mesh: Mesh) -> tuple[Arena, Mapping[str, openings.OpeningValues]]:
-    """The agent's matches, and the searches of its boards' openings."""
+def _programs(
+    config: Config, algorithm: Algorithm, mesh: Mesh
+) -> tuple[Arena, Mapping[str, openings.OpeningValues], BestResponses | None]:
+    """The agent's matches, the searches of its boards' openings, and best responses where something is hidden."""
     agent = make_agent(config, algorithm)
     boards = {metrics.OPENINGS: agent} | {
         f"{metrics.OPENINGS}_{sizes.name(size)}": make_agent(sizes.of_board(config, size))
@@ -226,7 +248,19 @@ def _programs(config: Config, algorithm: Algorithm, mesh: Mesh) -> tuple[Arena, 
         if size != config.board_size
     }
     searched = {metric: openings.solved_openings(each, mesh.devices.flat[0]) for metric, each in boards.items()}
-    return Arena(agent, mesh), {metric: judge for metric, judge in searched.items() if judge is not None}
+    judges = {metric: judge for metric, judge in searched.items() if judge is not None}
+    return Arena(agent, mesh), judges, _best_responses(agent)
+
+
+def _best_responses(agent: Agent) -> BestResponses | None:
+    if not hides(agent.environment):
+        return None
+    try:
+        return BestResponses(
+            agent.environment, policy_head_search(agent.model), most_histories=MOST_HISTORIES_WHILE_TRAINING
+        )
+    except ValueError:  # a game of the user's own, whose deals are not listed
+        return None
 
 
 def scores(matches: dict[str, Summary], judged: dict[str, Any]) -> dict[str, float]:

@@ -11,7 +11,7 @@ from jax import Array, lax
 from jaxtyping import Float, Key
 
 from muzero_jax.apps.evaluation.player import Player, keys_of_chance
-from muzero_jax.games.catalogue import GAMES
+from muzero_jax.games.catalogue import GAMES, check_open
 from muzero_jax.ops.legal_actions import uniform_legal_action
 from muzero_jax.ops.reductions import first_argmax
 from muzero_jax.search import tree
@@ -27,7 +27,10 @@ def rollout_mcts_player(environment: Environment, *, most_simulations: int) -> P
     """Plays the most visited action of `rollout_mcts`; its params are the number of simulations, [] int32.
 
     One compiled program serves all numbers up to `most_simulations`; with 0 it plays uniformly random legal actions.
+
+    Raises ValueError in a game with hidden information.
     """
+    check_open(environment, "rollout MCTS")
 
     def act(num_simulations, key, states):
         found = rollout_mcts(

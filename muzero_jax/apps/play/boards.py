@@ -18,7 +18,7 @@ from jaxtyping import Int
 
 from muzero_jax.apps.play import drawing, shapes
 from muzero_jax.apps.play.overlay import NOTHING, Note, Overlay
-from muzero_jax.apps.play.position import RESIGN, Position
+from muzero_jax.apps.play.position import Position
 from muzero_jax.apps.play.shapes import Length, Point
 from muzero_jax.games.layout import cells_first
 from muzero_jax.games.notation import Notation
@@ -193,11 +193,11 @@ class BoardDrawing:
 
     def last_cells(self) -> list[Cell]:
         """The cells of the last move."""
-        if not self.position.plies or self.position.plies[-1].action == RESIGN:
+        action = self.position.last_action
+        if action is None:
             return []
         if self.position.swapped:  # the mirrored stone, the only one on the board
             return [cell for cell in self.every if self.squares[cell[0]][cell[1]] != EMPTY]
-        action = self.position.plies[-1].action
         before = BoardDrawing(self.look, self.position.undo(), self.notation)
         cell = before.cell_of(action) if self.view.page or self.view.marks_last else None
         return list(before.ends(action) or ([cell] if cell else []))

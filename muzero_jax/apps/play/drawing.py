@@ -60,8 +60,8 @@ def _screen(squares: view.Squares) -> list[Line]:
 def captions(position: Position) -> list[str]:
     """Lines below a board: what both sides hold, and the game's `View.caption`."""
     look = position.game.view
-    hands = look.hands(position.state)
-    caption = look.caption(position.state)
+    hands = look.hands(position.shown)
+    caption = look.caption(position.shown)
     held = ", ".join(f"{name} {hand or '-'}" for name, hand in zip(look.colours, hands, strict=True))
     return [*([f"{look.hands_title}: {held}"] if any(hands) else []), *([caption] if caption else [])]
 
@@ -143,7 +143,7 @@ def _kind(cell: str) -> str:
 
 def _last_cell(position: Position, width: int) -> tuple[int, int] | None:
     """Where the last stone was put, in games where an action is a cell."""
-    if not position.plies or not position.game.view.marks_last:
+    if position.last_action is None or not position.game.view.marks_last:
         return None
-    row, column = divmod(position.plies[-1].action, width)
+    row, column = divmod(position.last_action, width)
     return (row, column) if 0 <= row < len(position.squares) else None

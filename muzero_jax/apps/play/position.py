@@ -54,6 +54,7 @@ class Position(NamedTuple):
     plies: tuple[Ply, ...] = ()
     dice: int | None = None  # seed of the deal and of chance in this game; None if it has neither
     has_chance: bool = False  # whether moves have random outcomes; else only the start may be dealt
+    viewer: int | None = None  # BLACK or WHITE, whose information is shown until the game ends; None: all of it
 
     def new(self, state: EnvState | None = None, colour: int = BLACK) -> "Position":
         """A new game, with another seed of chance; or a game from `state`, with `colour` to move."""
@@ -104,9 +105,26 @@ class Position(NamedTuple):
         return float(sum(np.asarray(ply.state.rewards)[self.players[ply.colour]] for ply in self.plies))
 
     @property
+    def is_veiled(self) -> bool:
+        """Whether something is hidden from the viewer."""
+        return self.viewer is not None and bool(self.game.hidden) and not self.is_over
+
+    @property
+    def shown(self) -> EnvState:
+        """The state to draw, without what is hidden from the viewer."""
+        return self.game.seen_by(self.state, self.players[self.viewer]) if self.is_veiled else self.state  # type: ignore
+
+    @property
     def squares(self) -> Squares:
         """The board as the game's `View` shows it."""
-        return self.game.view.squares(self.state)
+        return self.game.view.squares(self.shown)
+
+    @property
+    def last_action(self) -> int | None:
+        """The last move; None before the first, after a resignation, and if the viewer did not see it."""
+        if not self.plies or self._is_resigned or self._is_unseen(self.plies[-1]):
+            return None
+        return self.plies[-1].action
 
     @property
     def winning_cells(self) -> list[Cell]:
@@ -129,13 +147,18 @@ class Position(NamedTuple):
         if self.winner is None:
             return "a draw"
         margin = self.score()[2:]
+        if self.game.is_for_points and not self._is_resigned:
+            margin = f"{float(np.abs(self.state.rewards).max()):g}"
         how = " by resignation" if self._is_resigned else f" by {margin}" if margin else ""
         return f"{self.game.view.colours[self.winner]} wins{how}"
 
     def texts(self, notation: Notation) -> list[str]:
-        """The moves so far as text."""
+        """The moves so far as text; `?` for those that the viewer did not see."""
         before = (self.start, *(ply.state for ply in self.plies))
-        return [notation.write(state, ply.action) for state, ply in zip(before, self.plies, strict=False)]
+        return [
+            "?" if self._is_unseen(ply) else notation.write(state, ply.action)
+            for state, ply in zip(before, self.plies, strict=False)
+        ]
 
     def seen_by(self, colour: int | None = None) -> EnvState:
         """The state with `colour` (by default the side to move) to move; raises IllegalMove if there is none."""
@@ -192,6 +215,9 @@ class Position(NamedTuple):
     def _key(self) -> Array | None:
         """The key of the next move: by seed and move number only, so that taking back does not change the dice."""
         return None if self.dice is None else jax.random.fold_in(jax.random.key(self.dice), len(self.plies))
+
+    def _is_unseen(self, ply: Ply) -> bool:
+        return self.is_veiled and not self.game.shows_moves and ply.colour != self.viewer
 
     @property
     def _is_resigned(self) -> bool:

@@ -131,8 +131,8 @@ class TerminalGame:
         """Plays the agent's moves until it is the person's turn, then shows the board."""
         while not self.position.is_over and self.position.colour_to_move != self.colour:
             action = self._analyse().action
-            self._say(f"I play {self.notation.write(self.position.state, action)}")
             self._play(action)
+            self._say(f"I play {self._seen.texts(self.notation)[-1]}")
         self._show()
         self.thinker.catch_up(self.position)
 
@@ -140,9 +140,13 @@ class TerminalGame:
         return self.thinker.analyse(self.position, seconds=self.seconds)
 
     def _show(self) -> None:
-        for line in drawing.draw(self.position, self.notation):
+        for line in drawing.draw(self._seen, self.notation):
             self.console.print(Text.assemble(*((piece.text, self._style(piece)) for piece in line)), soft_wrap=True)
         self._say_status()
+
+    @property
+    def _seen(self) -> Position:
+        return self.position._replace(viewer=self.colour)
 
     def _say_status(self) -> None:
         """Prints whose turn it is, or the result in a frame."""

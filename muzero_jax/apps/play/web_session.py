@@ -48,7 +48,7 @@ class WebGame:
 
     def state(self, seat: Seat | None = None) -> dict[str, Any]:
         """What the page shows: the board, moves by clicks, whose turn it is, legal moves and moves so far."""
-        position = self.position
+        position = self.position._replace(viewer=seat)
         game = self.position.game
         view = self.position.game.view
         board = board_of(position, self.notation, seat=seat)
@@ -126,12 +126,15 @@ class WebGame:
     ) -> dict[str, Any]:
         """The agent's analysis of the position: shares of moves, values for the side to move, the best lines."""
         self._expect(ply)
+        position = self.position._replace(viewer=seat)
+        if position.is_veiled and position.colour_to_move != seat:
+            raise ValueError("the agent's thoughts would show what it hides from you: wait for your turn")
         found = self._think(num_simulations)
         numbers = self._numbers(found)
         choice = self._same(found.action)
         values = of_values(numbers["values"], choice, self._largest_shown)
         notes = values if overlay == "values" else of_shares(numbers[overlay], choice)
-        board = board_of(self.position, self.notation, notes, seat)
+        board = board_of(position, self.notation, notes, seat)
         texts = {kind: {self._write(a): number for a, number in these.items()} for kind, these in numbers.items()}
         return texts | {
             "ply": len(self.position.plies),

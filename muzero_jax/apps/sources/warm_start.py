@@ -84,5 +84,6 @@ def place(learner: LearnerState, params: Params, abstract: LearnerState) -> Lear
     placed = jax.device_put(params, jax.tree.map(lambda leaf: leaf.sharding, abstract.params))
     # Copied, because the program donates these arrays, and `device_put` may share memory with the source.
     copy = jax.jit(partial(jax.tree.map, jnp.copy), out_shardings=jax.tree.map(lambda leaf: leaf.sharding, placed))
-    target = None if abstract.target_params is None else copy(placed)
-    return learner._replace(params=copy(placed), target_params=target)
+    has = abstract.target_params, abstract.average_params
+    target, average = (None if each is None else copy(placed) for each in has)
+    return learner._replace(params=copy(placed), target_params=target, average_params=average)

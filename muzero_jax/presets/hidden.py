@@ -1,0 +1,55 @@
+"""The settings of games with hidden information: no search, unbiased returns, a policy that changes slowly."""
+
+from muzero_jax.config.config import Config
+from muzero_jax.config.groups import (
+    EvaluationConfig,
+    NetworkConfig,
+    OptimiserConfig,
+    ReplayConfig,
+    SearchConfig,
+    SelfPlayConfig,
+    TargetConfig,
+)
+from muzero_jax.types import Environment
+
+MOST_POINTS = {"kuhn_poker": 2.0, "leduc_holdem": 13.0}
+"""The largest return, if it is not 1."""
+STEPS = 8
+
+
+def hidden(env: str, environment: Environment) -> Config:
+    """python experiments/train.py --env kuhn_poker
+
+    The policy head plays, and the exploitability is measured where the game is small enough. Games of your own: their
+    length is taken to be 1.5 times that of random games.
+    """
+    from muzero_jax.games.own_game import random_games
+    from muzero_jax.games.random_play import longest_game
+
+    # Of whole games: a value of the opponent's next information state does not know one's own cards, so that a return
+    # which bootstraps from it is biased.
+    longest = 3 * longest_game(random_games(environment)) // 2 + 1
+    if environment.board is not None:  # each player may try each cell
+        longest = 2 * environment.num_actions - 1
+    most_points = MOST_POINTS.get(env, 1.0)
+    return Config(
+        env=env,
+        model="none",
+        minutes=5.0,
+        network=NetworkConfig(kind="mlp", width=128, num_bins=21, support_range=most_points),
+        search=SearchConfig(policy="none", kl_weight=0.5, entropy_weight=0.015),
+        self_play=SelfPlayConfig(num_envs=512, rollout_length=STEPS, exploration=0.0),
+        replay=ReplayConfig(replay_length=STEPS * (2 + longest // STEPS), min_frames=0, end_weight=1),
+        targets=TargetConfig(td_steps=longest),
+        # Plain steps, and a policy loss of small weight, so that predicted values keep up with the policy. The policy
+        # still circles around the equilibrium, so its average plays.
+        optimiser=OptimiserConfig(
+            name="sgd",
+            batch_size=512,
+            updates_per_iteration=8,
+            learning_rate=0.03,
+            policy_weight=0.1,
+            average_decay=0.9999,
+        ),
+        evaluation=EvaluationConfig(opening_plies=0, games=1024, final_games=4096, mcts_simulations=()),
+    )
