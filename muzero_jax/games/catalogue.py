@@ -71,7 +71,7 @@ def check_for_two(environment: Environment, what: str) -> None:
 
 def hides(environment: Environment) -> bool:
     """Whether the game has hidden information (`Game.hidden`)."""
-    return bool(game_of(environment).hidden)
+    return game_of(environment).hidden
 
 
 def check_open(environment: Environment, what: str) -> None:

@@ -50,9 +50,9 @@ class Game(NamedTuple):
     points: Points | None = None
     is_for_points: bool = False
     """whether rewards are points of any size, so that matches report mean points; False: 1 won, 0 drawn, -1 lost"""
-    hidden: bool | None = None
+    hidden: bool = False
     """whether the other player sees what one does not: then an observation is all that the player to move knows, and
-    no search may plan with more; None: random games of a game of your own show it, others hide nothing"""
+    no search may plan with more"""
     seen_by: Callable[[EnvState, int], EnvState] = lambda state, player: state
     """(state, seat) -> the state to draw for that player, without what is hidden from them"""
     shows_moves: bool = True  # whether a player sees what the other played

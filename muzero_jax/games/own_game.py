@@ -12,7 +12,7 @@ from typing import Any
 import jax
 
 from muzero_jax.games import chance, random_play, state_shapes, states
-from muzero_jax.games.catalogue import GAMES, check_players, game_of, needs_key
+from muzero_jax.games.catalogue import GAMES, check_players, game_of
 from muzero_jax.games.environment import environment_of, make_environment
 from muzero_jax.games.game import Game, make_rules
 from muzero_jax.own import python_file
@@ -93,16 +93,14 @@ def with_points(environment: Environment) -> Environment:
 
 
 def _as_random_games_show(environment: Environment, game: Game, *, has_discount: bool) -> Environment:
-    """The environment with its game, after one look at random games if two play: whether it is for points, whether it
-    hides something, and unless it `has_discount`, whether turns alternate.
+    """The environment with its game, after one look at random games if two play: whether it is for points, and unless
+    it `has_discount`, whether turns alternate.
     """
     if environment.num_players == 1:
         return environment._replace(game=game)
     moves = random_games(environment)
-    if not game.is_for_points and environment.name not in GAMES:
+    if not game.is_for_points and game is not GAMES.get(environment.name):
         game = game._replace(is_for_points=random_play.is_for_points(moves))
-    if game.hidden is None and not needs_key(environment):
-        game = game._replace(hidden=random_play.hides(moves))
     is_constant = has_discount or random_play.turns_alternate(moves)
     return environment._replace(game=game, discount=environment.discount if is_constant else None)
 

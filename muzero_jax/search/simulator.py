@@ -46,7 +46,7 @@ class ChanceParent(NamedTuple):
     outcome: Array  # [B] int32, of chance, which leads to the new node
 
 
-class Estimate(NamedTuple):
+class FirstSight(NamedTuple):
     """What the network says of B positions by itself."""
 
     prior: Array  # [B, A] float32 probabilities, 0 where illegal
@@ -64,7 +64,7 @@ class Simulator(NamedTuple):
     num_outcomes: int | None = None  # C; None without chance nodes
     passes_afterstates: bool = False  # a simulation makes two nodes: `Node.chance_parent`, then its own
     shows_tree: bool = False  # the search must return its tree, because somebody looks at it
-    judge: Callable[[Params, SearchRoots], Estimate] | None = None  # the network without a search
+    judge: Callable[[Params, SearchRoots], FirstSight] | None = None  # the network without a search
 
 
 def root_node(prior: Any, value: Any, embedding: Any, *, has_chance: bool = False) -> Node:
@@ -79,12 +79,12 @@ def root_node(prior: Any, value: Any, embedding: Any, *, has_chance: bool = Fals
     )
 
 
-def judge_of(model: Model) -> Callable[[Params, SearchRoots], Estimate]:
+def judge_of(model: Model) -> Callable[[Params, SearchRoots], FirstSight]:
     """The network as `Simulator.judge`."""
 
     def judge(params, roots):
         output = model.initial_inference(params, roots.observation)
-        return Estimate(policy(output, roots.legal_action_mask), model.to_scalar(output.value_logits), output.extras)
+        return FirstSight(policy(output, roots.legal_action_mask), model.to_scalar(output.value_logits), output.extras)
 
     return judge
 

@@ -12,7 +12,7 @@ from muzero_jax.config.config import Config, with_values
 from muzero_jax.config.validation import validate
 from muzero_jax.run import flops
 from muzero_jax.search import model_free
-from muzero_jax.search.simulator import Estimate, Simulator
+from muzero_jax.search.simulator import FirstSight, Simulator
 from muzero_jax.types import ACTION_VALUES, SearchRoots
 from tests.reference.windows import make_window
 
@@ -54,7 +54,7 @@ def judging(prior, q):
 
     def judge(params, roots):
         rows = [jnp.repeat(jnp.asarray(x), len(roots.observation), axis=0) for x in (prior, q)]
-        return Estimate(rows[0], jnp.full(len(roots.observation), 0.7), {ACTION_VALUES: rows[1]})
+        return FirstSight(rows[0], jnp.full(len(roots.observation), 0.7), {ACTION_VALUES: rows[1]})
 
     return Simulator(lambda *_: None, lambda *_: None, judge=judge)
 

@@ -7,7 +7,7 @@ import numpy as np
 from muzero_jax.apps.check import promises
 from muzero_jax.apps.check.promises import Rules, broken
 from muzero_jax.games import random_play, state_shapes
-from muzero_jax.games.catalogue import check_players
+from muzero_jax.games.catalogue import check_players, hides, needs_key
 from muzero_jax.games.own_game import NUM_GAMES
 from muzero_jax.games.random_play import Moves
 from muzero_jax.games.states import in_form
@@ -107,7 +107,12 @@ def _doubts(environment: Environment, moves: Moves) -> Rules:
     played = ~moves.over
     is_for_two = environment.num_players == 2
     lost = played & moves.is_last & (moves.reward < 0)
+    may_hide = is_for_two and not needs_key(environment) and not hides(environment)
     return {
+        "equal observations and equal moves were followed by different things; if the players see different things say "
+        "Game(hidden=True) (docs/hidden-information.md), else let the observation show more": (
+            played & (may_hide and random_play.hides(moves))
+        ),
         "action {action} was legal after {move} moves and ended the game with {reward:g} for its player, but moved "
         "nothing; leave it out of the legal actions if it is illegal, and keep it if it gives up, as a fold does": (
             lost & moves.has_legal & ~moves.is_same & moves.is_same_position

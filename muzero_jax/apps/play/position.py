@@ -107,7 +107,7 @@ class Position(NamedTuple):
     @property
     def is_veiled(self) -> bool:
         """Whether something is hidden from the viewer."""
-        return self.viewer is not None and bool(self.game.hidden) and not self.is_over
+        return self.viewer is not None and self.game.hidden and not self.is_over
 
     @property
     def shown(self) -> EnvState:
