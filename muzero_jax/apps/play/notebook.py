@@ -92,7 +92,12 @@ class NotebookGame:
 
     def picture(self) -> board_picture.BoardPicture:
         """The board as an SVG."""
-        return board_picture.draw(self.position, self.notation, title=self.said)
+        return board_picture.draw(self.seen, self.notation, title=self.said)
+
+    @property
+    def seen(self) -> Position:
+        """The position as you see it, where something is hidden."""
+        return self.position._replace(viewer=self.you)
 
     def _answer(self) -> None:
         """Plays the agent's moves until it is your turn or the game is over."""
@@ -100,14 +105,15 @@ class NotebookGame:
         analysis = None
         while not self.position.is_over and self.position.colour_to_move != self.you:
             analysis = self.thinker.analyse(self.position)
-            moves.append(self.notation.write(self.position.state, analysis.action))
             self.position = self.position.play(analysis.action)
+            moves.append(self.seen.texts(self.notation)[-1])
         self.said = self._status(moves, analysis)
         self._show()
 
     def _status(self, moves: list[str], analysis: Analysis | None) -> str:
         chance = 0.0 if analysis is None else (1 + analysis.value) / 2
-        answer = f"It plays {', '.join(moves)} and expects {chance:.0%} of the points. " if moves else ""
+        expects = "" if self.position.game.hidden else f" and expects {chance:.0%} of the points"
+        answer = f"It plays {', '.join(moves)}{expects}. " if moves else ""
         if self.position.is_over:
             return f"{answer}The game is over: {self.position.result}."
         return f"{answer}Your turn: you are {self.position.game.view.colours[self.you]}."
@@ -117,7 +123,7 @@ class NotebookGame:
             self.panel.show(self)
 
     def __repr__(self) -> str:
-        board = drawing.plain(drawing.draw(self.position, self.notation))
+        board = drawing.plain(drawing.draw(self.seen, self.notation))
         legal = self.position.legal_actions()
         typed = f'\nor type game.play("{self.notation.write(self.position.state, legal[-1])}")' if legal else ""
         return f"{board}\n{self.said}{typed}"
@@ -155,7 +161,7 @@ class GamePanel:
         """Updates the widgets to the present position."""
         board = looks.board_of(game.position, game.notation)
         legal = set(game.position.legal_actions())
-        self.picture.value = board_picture.draw(game.position, game.notation).svg
+        self.picture.value = board_picture.draw(game.seen, game.notation).svg
         for cell, button in self.cells.items():
             button.disabled = board.clicked[cell] not in legal
         for action, button in self.others.items():
