@@ -163,7 +163,9 @@ def strength(config: Config, matches: dict[str, Any]) -> str:
     heading, *rows = ([cell.strip() for cell in line if cell] for line in lines)
     scores = table(heading[:-1], [row[:-1] for row in rows])
     e = config.evaluation
-    how = f"It searched {e.num_simulations} simulations a move without noise, after {e.opening_plies} random moves."
+    searched = f"It searched {e.num_simulations} simulations a move without noise"
+    played = "It played by its policy head, without a search" if config.model == "none" else searched
+    how = f"{played}, after {e.opening_plies} random moves."
     return f"{scores}\n\n{fill(f'{how} Every opening was played from both sides; mcts:N is rollout MCTS.')}"
 
 

@@ -27,7 +27,7 @@ from muzero_jax.agent.analysis import Analysis, Judgement, expected_lines, searc
 from muzero_jax.algorithm import Algorithm, make_algorithm, playing
 from muzero_jax.config.config import Config
 from muzero_jax.config.fields import Simulations, check_value
-from muzero_jax.games.catalogue import game_of, hides, make_notation, needs_key
+from muzero_jax.games.catalogue import check_open, game_of, hides, make_notation, needs_key
 from muzero_jax.games.environment import by_hand
 from muzero_jax.games.notation import Notation
 from muzero_jax.search.model_free import policy_head
@@ -71,8 +71,14 @@ class Agent:
         return make_notation(self.environment)
 
     def act(self, state: EnvState, num_simulations: int | None = None) -> int:
-        """The action that the agent plays in `state`; raises ValueError as `analyse` does."""
-        return self._analyse(state, num_simulations).action
+        """The action that the agent plays in `state`; raises ValueError as `analyse` does.
+
+        In a game with hidden information it is drawn from the policy, and another one each time.
+        """
+        found = self._analyse(state, num_simulations)
+        if hides(self.environment):
+            return int(np.random.default_rng().choice(len(found.policy), p=found.policy / found.policy.sum()))
+        return found.action
 
     def analyse(self, state: EnvState, num_simulations: int | None = None) -> Analysis:
         """The agent's analysis of `state`, after a search of `num_simulations` (by default its usual budget).
@@ -106,9 +112,12 @@ class Agent:
           num_simulations: for each position; by default the agent's own budget.
           true_rules: plan with the ground-truth model, the game's own rules, instead of the learned dynamics.
           trees: return the trees as well, which a search in passes does not have.
+
+        Raises ValueError for `true_rules` in a game with hidden information.
         """
         simulator = self._simulator
         if true_rules:
+            check_open(self.environment, "a search with the rules")
             simulator = playing.make_simulator(replace(self.config, model="rules"), self.environment, self.model)
         return self.make_search(simulator._replace(shows_tree=trees), num_simulations or self.num_simulations, False)
 
@@ -119,8 +128,6 @@ class Agent:
         answer, tree = program(self.params, state, jnp.asarray(legal_action_mask))
         action, policy, value, prior, prior_value = jax.device_get(answer)
         seconds = time.perf_counter() - start
-        if hides(self.environment):  # where only a mixed strategy is no loss
-            action = np.random.default_rng().choice(len(policy), p=policy / policy.sum())
         return Analysis(
             action=int(action),
             policy=policy,
@@ -147,11 +154,17 @@ class Agent:
         """The largest return that the network can predict; values of an `Analysis` are clipped to it."""
         return float("inf") if self.model.bound is None else self.model.bound
 
+    @property
+    def searches(self) -> bool:
+        """Whether it searches; else its policy head plays, whatever the budget."""
+        return self.config.model != "none"
+
     def _replace(self, **changes: Any) -> "Agent":
         return replace(self, **changes)
 
     def __repr__(self) -> str:
-        what = f"iteration {self.iteration}, {self.num_simulations} simulations"
+        how = f"{self.num_simulations} simulations" if self.searches else "without a search"
+        what = f"iteration {self.iteration}, {how}"
         return f"<Agent {self.name}: {game_of(self.environment).title}, {what}>"
 
     @cached_property

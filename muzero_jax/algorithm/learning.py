@@ -127,21 +127,26 @@ def build_targets(config: Config) -> Callable[[Transition, Array], Targets]:
     def make_targets(window: Transition, progress: Array) -> Targets:
         wanted = make(window, search_value_weight=own_weight)
         if config.search.policy == "none":
-            shares = wanted._replace(value=wanted.value / config.network.support_range)
-            wanted = wanted._replace(by_action={"action_value": played_returns(window, shares)})
-        if config.self_play.start_kind != "regret":
-            return wanted
-        return wanted._replace(extras=wanted.extras | {"regret": regret_of(config, window, make(window).value)})
+            wanted = wanted._replace(by_action={"action_value": played_returns(config, window, make(window))})
+        if config.self_play.start_kind == "regret":
+            regret = regret_of(config, window, make(window).value)
+            wanted = wanted._replace(extras=wanted.extras | {"regret": regret})
+        return wanted
 
     return make_targets
 
 
-def played_returns(window: Transition, wanted: Targets) -> Array:
-    """The value targets as those of the actions that were played, [N, K+1, A]; NaN for all others and unknown ones."""
-    actions = window.action[:, : wanted.value.shape[1]]
-    is_played = jax.nn.one_hot(actions, window.legal_action_mask.shape[-1], dtype=bool)
-    is_known = (wanted.alive * wanted.mask)[..., None] > 0
-    return jnp.where(is_played & is_known, wanted.value[..., None], jnp.nan)
+def played_returns(config: Config, window: Transition, returns: Targets) -> Array:
+    """The returns of the actions that were played, [N, K+1, A]; NaN for all others, and where a return stops.
+
+    There it is the position's value, which says nothing of the action. Returns are shares of `network.support_range`.
+    """
+    num_frames = returns.value.shape[1]
+    is_played = jax.nn.one_hot(window.action[:, :num_frames], window.legal_action_mask.shape[-1], dtype=bool)
+    stops = targets.stops(window, stop_at_exploration=config.targets.stop_at_exploration)[:, :num_frames]
+    is_known = (returns.alive * returns.mask > 0) & ~stops
+    shares = returns.value / config.network.support_range
+    return jnp.where(is_played & is_known[..., None], shares[..., None], jnp.nan)
 
 
 def regret_of(config: Config, window: Transition, returns: Array) -> Array:

@@ -187,7 +187,7 @@ def _search(config: Config, simulator: Simulator, num_simulations: int, *, noise
             entropy_weight=search.entropy_weight,
             most_value=config.network.support_range,
         )
-    if config.model == "none":
+    if not simulator.plans:
         return model_free.policy_head(simulator)
     if search.engine == "mctx" and simulator.num_outcomes is not None:
         raise ValueError("use --search.engine own: the engine mctx has no chance nodes, which this game's model needs")

@@ -60,8 +60,9 @@ class Config:
     model: Annotated[Literal["learned", "learned_outcomes", "rules", "learned_legality", "none"], Fixed] = "learned"
     """the model that the search uses. learned: MuZero, or Stochastic MuZero if the game has chance; learned_outcomes:
     the same with known chance outcomes; learned_legality: MuZero that also predicts the legal moves, without codes of
-    chance; rules: AlphaZero, which uses the ground-truth model, the rules of the game. With rules, options of the
-    dynamics have no effect; none: the policy head plays, and nothing searches (with --search.policy none)"""
+    chance; rules: AlphaZero, which uses the ground-truth model, the rules of the game, and so sees what a game hides
+    from its player; none: the policy head plays, and nothing searches (with --search.policy none). With rules or none,
+    options of the dynamics have no effect"""
     seed: Annotated[Seed, Fact(fixed=True, own=True, common=True)] = 0
     """seed of all random numbers, 0 to 2^32 - 1; a resumed run keeps its seed"""
     iterations_per_chunk: PositiveInt = 2

@@ -53,7 +53,7 @@ class Game(NamedTuple):
     hidden: bool = False
     """whether the other player sees what one does not: then an observation is all that the player to move knows, and
     no search may plan with more"""
-    seen_by: Callable[[EnvState, int], EnvState] = lambda state, player: state
+    veil: Callable[[EnvState, int], EnvState] = lambda state, player: state
     """(state, seat) -> the state to draw for that player, without what is hidden from them"""
     shows_moves: bool = True  # whether a player sees what the other played
     deals: Callable[[], tuple[EnvState, np.ndarray]] | None = None

@@ -91,7 +91,7 @@ def last_bid(bids: Array) -> Array:
     return jnp.max(jnp.where(bids, jnp.arange(bids.shape[0]), -1))
 
 
-def seen_by(state: Any, player: int) -> Any:
+def veil(state: Any, player: int) -> Any:
     """The state without the dice of the other player."""
     return state._replace(dice=state.dice.at[1 - player].set(-1))
 
@@ -126,7 +126,7 @@ def _game(num_dice: int) -> Game:
         notation=named([*bids, LIAR]),
         view=View(squares, hands, hands_title="dice", colours=("first", "second")),
         hidden=True,
-        seen_by=seen_by,
+        veil=veil,
         deals=rules.deals,
     )
 

@@ -116,7 +116,7 @@ def joins_edges(size: int) -> Wins:
     return wins
 
 
-def seen_by(state: Any, player: int) -> Any:
+def veil(state: Any, player: int) -> Any:
     """The state without the opponent's stones that `player` has not found."""
     found = state.stones[1 - player] & (state.order[player] > 0)
     return state._replace(stones=state.stones.at[1 - player].set(found))
@@ -146,7 +146,7 @@ def _phantom_tic_tac_toe(*, abrupt: bool) -> Game:
         view=View(squares, colours=("X", "O"), inks=("red", "blue"), marks_last=True, page="tic_tac_toe"),
         winning_cells=rows_of(3),
         hidden=True,
-        seen_by=seen_by,
+        veil=veil,
         shows_moves=False,
     )
 
@@ -169,7 +169,7 @@ def _dark_hex(*, abrupt: bool) -> Game:
         view=View(squares, marks_last=True, leans=True, has_edges=True, page="hex"),
         winning_cells=winning_chain,
         hidden=True,
-        seen_by=seen_by,
+        veil=veil,
         shows_moves=False,
     )
 

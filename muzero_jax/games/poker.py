@@ -105,7 +105,7 @@ def open_card(game: Any) -> Array:
     return jnp.where(game._round > 0, game._cards[2], -1)
 
 
-def seen_by(state: Any, player: int) -> Any:
+def veil(state: Any, player: int) -> Any:
     """The state without the card of the other player."""
     return state._replace(game=state.game.replace(_cards=state.game._cards.at[1 - player].set(-1)))
 
@@ -137,7 +137,7 @@ def _game(name: str, title: str, goal: str, make: Callable[[], Poker], actions: 
         view=View(functools.partial(squares, actions=actions), hands, colours=("first", "second")),
         is_for_points=True,
         hidden=True,
-        seen_by=seen_by,
+        veil=veil,
         deals=lambda: rules().deals(),
     )
 

@@ -40,8 +40,8 @@ class Moves(NamedTuple):
     is_same_position: Array  # bool, the move changed at most fields of `BOOKKEEPING`
     is_over_after: Array  # bool, the state after the move is terminated or truncated
     agrees: Array  # bool, `observe` and `legal` equal the state's fields
-    sight: Array  # uint32, a hash of what the player to move saw
-    next_sight: Array  # uint32, of what the next one saw after the move
+    sight: Array  # [T, G, 2] uint32, a hash of what the player to move saw
+    next_sight: Array  # [T, G, 2] uint32, of what the next one saw after the move
 
 
 def play(environment: Environment, *, num_games: int, max_moves: int) -> Moves:
@@ -95,16 +95,16 @@ def is_for_points(moves: Moves) -> bool:
     return not bool(np.isin(points, (-1, 0, 1)).all())
 
 
-def hides(moves: Moves) -> bool:
+def shows_hidden(moves: Moves) -> bool:
     """Whether the same sight and the same move were followed by different things, in a game without chance in moves.
 
     Then the player to move did not know all. Of large games too few positions repeat to show it.
     """
-    played = ~moves.over
-    results = np.stack([moves.reward.view(np.uint32), moves.is_last, moves.next_sight], axis=-1)[played]
-    sights = np.stack([moves.sight, moves.action.astype(np.uint32)], axis=-1)[played]
-    found = np.unique(np.concatenate([sights, results], axis=1), axis=0)
-    return len(np.unique(found[:, :2], axis=0)) < len(found)
+    rewards = (moves.reward + 0.0).view(np.uint32)  # 0 and -0 are the same
+    numbers = [moves.action.astype(np.uint32), rewards, moves.is_last.astype(np.uint32)]
+    columns = np.concatenate([moves.sight, np.stack(numbers, axis=-1), moves.next_sight], axis=-1)
+    found = np.unique(columns[~moves.over], axis=0)
+    return len(np.unique(found[:, :3], axis=0)) < len(found)
 
 
 def discount_sizes(moves: Moves) -> list[float]:
@@ -194,15 +194,13 @@ def equal(one: Any, other: Any) -> Array:
 
 
 def _hashed(tree: Any) -> Array:
-    """A hash of a tree of numbers, [] uint32."""
+    """A hash of a tree of numbers, [2] uint32: for each word a sum of MurmurHash3's finaliser over the numbers."""
     numbers = jnp.concatenate([leaf.ravel().astype(jnp.float32) for leaf in jax.tree.leaves(tree)])
     bits = jax.lax.bitcast_convert_type(numbers, jnp.uint32)
-    mixed = (bits ^ (bits >> 15)) * (jnp.arange(1, len(bits) + 1, dtype=jnp.uint32) * jnp.uint32(_ODD) | 1)
-    return (mixed ^ (mixed >> 13)).sum() * jnp.uint32(_ODD)
-
-
-_ODD = 2654435769
-"""2^32 over the golden ratio, as in Fibonacci hashing (Knuth, volume 3, section 6.4)."""
+    mixed = bits ^ (jnp.arange(2 * len(bits), dtype=jnp.uint32).reshape(2, -1) * jnp.uint32(2654435769))
+    for shift, factor in ((16, 0x85EBCA6B), (13, 0xC2B2AE35)):
+        mixed = (mixed ^ (mixed >> shift)) * jnp.uint32(factor)
+    return (mixed ^ (mixed >> 16)).sum(axis=1)
 
 
 def _is_key(leaf: Array) -> bool:

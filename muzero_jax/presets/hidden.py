@@ -1,5 +1,7 @@
 """The settings of games with hidden information: no search, unbiased returns, a policy that changes slowly."""
 
+import numpy as np
+
 from muzero_jax.config.config import Config
 from muzero_jax.config.groups import (
     EvaluationConfig,
@@ -13,7 +15,7 @@ from muzero_jax.config.groups import (
 from muzero_jax.types import Environment
 
 MOST_POINTS = {"kuhn_poker": 2.0, "leduc_holdem": 13.0}
-"""The largest return, if it is not 1."""
+"""The largest return, where few random games show it."""
 STEPS = 8
 
 
@@ -23,15 +25,17 @@ def hidden(env: str, environment: Environment) -> Config:
     The policy head plays, and the exploitability is measured where the game is small enough. Games of your own: their
     length is taken to be 1.5 times that of random games.
     """
+    from muzero_jax.games.catalogue import game_of  # here, because pgx starts JAX when it is imported
     from muzero_jax.games.own_game import random_games
     from muzero_jax.games.random_play import longest_game
 
     # Of whole games: a value of the opponent's next information state does not know one's own cards, so that a return
     # which bootstraps from it is biased.
-    longest = 3 * longest_game(random_games(environment)) // 2 + 1
-    if environment.board is not None:  # each player may try each cell
+    moves = random_games(environment)
+    longest = 3 * longest_game(moves) // 2 + 1
+    if not game_of(environment).shows_moves:  # dark games, in which each player may try each cell
         longest = 2 * environment.num_actions - 1
-    most_points = MOST_POINTS.get(env, 1.0)
+    most_points = MOST_POINTS.get(env) or max(1.0, float(np.abs(np.where(moves.over, 0.0, moves.reward)).max()))
     return Config(
         env=env,
         model="none",

@@ -65,6 +65,7 @@ class Simulator(NamedTuple):
     passes_afterstates: bool = False  # a simulation makes two nodes: `Node.chance_parent`, then its own
     shows_tree: bool = False  # the search must return its tree, because somebody looks at it
     judge: Callable[[Params, SearchRoots], FirstSight] | None = None  # the network without a search
+    plans: bool = True  # False if there is no model, so that nothing can be searched
 
 
 def root_node(prior: Any, value: Any, embedding: Any, *, has_chance: bool = False) -> Node:
@@ -100,7 +101,7 @@ def without_model(model: Model) -> Simulator:
         raise TypeError("there is no model to search with")
 
     judge = judge_of(model)
-    return Simulator(root, expand, judge=judge)
+    return Simulator(root, expand, judge=judge, plans=False)
 
 
 def learned_model(model: Model, discount: float) -> Simulator:

@@ -10,7 +10,10 @@ from muzero_jax.agent import make_agent
 from muzero_jax.algorithm import make_algorithm
 from muzero_jax.apps.evaluation import players
 from muzero_jax.apps.evaluation.players import PlayerSpec
+from muzero_jax.apps.play.notebook import play_against
 from muzero_jax.apps.play.position import new_game
+from muzero_jax.apps.play.thinking import make_thinker
+from muzero_jax.apps.play.web_session import WebGame
 from muzero_jax.config.config import Config, with_values
 from muzero_jax.games import random_play
 from muzero_jax.games.catalogue import game_of, hides, make_notation
@@ -122,12 +125,12 @@ def hands_of(states):
 
 @pytest.mark.parametrize("name", ["kuhn_poker", "leduc_holdem", "liars_dice", "phantom_tic_tac_toe"])
 def test_random_games_show_that_something_is_hidden(name):
-    assert random_play.hides(random_games(make_environment(name)))
+    assert random_play.shows_hidden(random_games(make_environment(name)))
 
 
 @pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four", "animal_shogi"])
 def test_random_games_show_that_nothing_is_hidden(name):
-    assert not random_play.hides(random_games(make_environment(name)))
+    assert not random_play.shows_hidden(random_games(make_environment(name)))
     assert not hides(make_environment(name))
 
 
@@ -174,3 +177,22 @@ def test_a_player_sees_neither_hidden_stones_nor_hidden_moves_until_the_end():
         position = position.play(action)
     assert position.is_over
     assert position._replace(viewer=0).texts(notation).count("?") == 0
+
+
+def test_neither_the_page_nor_the_notebook_shows_what_is_hidden():
+    config = presets.preset("dark_hex")
+    agent = make_agent(config)
+    agent = agent._replace(params=agent.model.init(jax.random.key(0)))
+    game = WebGame(new_game(agent.environment), make_thinker(agent, num_simulations=1), agent.notation)
+    state = game.play("b2", seat=0)
+    assert state["legal"] == [] and state["moves"] == ["b2"], "the agent's moves show what it knows"
+    with pytest.raises(ValueError, match="wait for your turn"):
+        game.analysis(seat=0)
+    while game.position.colour_to_move == 1:
+        state = game.agent_move(seat=0)
+    stones = sum(row.count("O") for row in state["squares"])
+    assert stones == 0 and set(state["moves"][1:]) == {"?"} and len(state["legal"]) == 8
+    assert state["svg"] != game.state()["svg"], "without a seat both sides are shown"
+    in_notebook = play_against(agent, you="black")
+    in_notebook.play("b2")
+    assert "O" not in repr(in_notebook).split("Your turn")[0].replace("\n", "") and "expects" not in in_notebook.said

@@ -147,6 +147,17 @@ def test_only_the_played_action_teaches_its_value_and_only_where_the_return_is_k
     np.testing.assert_allclose([q[0, 3], q[1, 7]], [-0.5, 0.5])
 
 
+def test_a_random_move_teaches_no_value_and_the_searchs_own_value_has_no_share():
+    """A return stops at a random move, with the value of the position before it, whatever was played."""
+    short = {"targets.td_steps": 2, "targets.unroll_steps": 2, "targets.search_value_weight": 0.5}
+    config = small(**{"search.policy": "none", "model": "learned"} | short)
+    leaves = {"explored": [[1, 0, 0, 0, 0]], "search_value": [[0.9, 0.8, 0, 0, 0]]}
+    window = make_window([[0, 1, 0, 0, 0]], [[-1, 0, -1, -1, -1]], num_actions=9, action=[[3, 7, 0, 0, 0]], **leaves)
+    q = np.asarray(learning.build_targets(config)(window, jnp.float32(0)).by_action["action_value"])[0]
+    assert np.isnan(q[0]).all() and np.isnan(q[2]).all()
+    assert q[1, 7] == 1 and (~np.isnan(q)).sum() == 1
+
+
 def test_values_of_actions_that_were_not_played_get_no_gradient():
     target = jnp.array([[jnp.nan, 0.5, jnp.nan]])
     predicted = jnp.array([[3.0, 0.0, -3.0]])

@@ -111,7 +111,7 @@ def _doubts(environment: Environment, moves: Moves) -> Rules:
     return {
         "equal observations and equal moves were followed by different things; if the players see different things say "
         "Game(hidden=True) (docs/hidden-information.md), else let the observation show more": (
-            played & (may_hide and random_play.hides(moves))
+            played & (may_hide and random_play.shows_hidden(moves))
         ),
         "action {action} was legal after {move} moves and ended the game with {reward:g} for its player, but moved "
         "nothing; leave it out of the legal actions if it is illegal, and keep it if it gives up, as a fold does": (

@@ -52,8 +52,9 @@ class PlayFlags:
     """simulations per move; default: the agent's own evaluation.num_simulations. With --time-per-move: the maximum"""
     time_per_move: PositiveFloat | None = None
     """seconds per move: the agent makes as many simulations (a power of two) as this machine manages in that time"""
-    temperature: NotNegativeFloat = 0.0
-    """0: play the best move; 1: sample moves from the search policy; larger: more at random, smaller: less"""
+    temperature: NotNegativeFloat | None = None
+    """0: play the best move; 1: sample moves from the search policy; larger: more at random, smaller: less. Default: 0,
+    or 1 in a game with hidden information"""
     seed: Seed = 0
     """seed of random moves and of chance; with 0 the dice differ each time"""
     colour: str | None = None
@@ -130,6 +131,8 @@ def check_game(a: PlayFlags, position) -> None:
     """Raises ValueError for a way to play that the game does not have."""
     if position.environment.num_players == 1 and (a.engine or a.colour):
         raise ValueError(f"{position.name} is a single-player game; leave out --engine and --colour")
+    if position.game.hidden and a.engine:
+        raise ValueError(f"{position.name} hides something from each player, which GTP would show; leave out --engine")
     if position.dice is not None and a.engine:
         raise ValueError(f"{position.name} has chance or a deal, for which GTP has no command; play it in the terminal")
 

@@ -15,7 +15,7 @@ from muzero_jax.agent import Agent, policy_head_search
 from muzero_jax.apps.evaluation import equity, openings, oracle_evaluation, players, returns
 from muzero_jax.apps.evaluation.arena import ShardedMatch
 from muzero_jax.apps.evaluation.exact_play.solved import make_oracle
-from muzero_jax.apps.evaluation.exploitability import BestResponses
+from muzero_jax.apps.evaluation.exploitability import BestResponses, NotWalkable
 from muzero_jax.apps.evaluation.matches import are_for_points, points_of, student_interval, wilson_interval
 from muzero_jax.apps.evaluation.player import Player
 from muzero_jax.apps.evaluation.tables import align, percent, percent_interval
@@ -48,7 +48,11 @@ def examine(agent: Agent, mesh: Mesh, *, positions: int, games: int, seed: int, 
     if agent.environment.num_players == 1:
         return [_returns(agent, mesh, games, seed, say)]
     if hides(agent.environment):
-        return [_best_responses(agent, say)]
+        try:
+            return [_best_responses(agent, say)]
+        except NotWalkable as error:
+            say(f"{error}; a match against random play instead")
+            return [*_matches(agent, mesh, games, seed, say, ("random",))]
     found = [*_exact_play(agent, positions, seed, say), *_openings(agent, say)]
     return found or [*_equity(agent, positions, seed, say)] or [*_matches(agent, mesh, games, seed, say)]
 
@@ -102,9 +106,11 @@ def _equity(agent: Agent, positions: int, seed: int, say: Say) -> Iterator[Findi
             yield Finding(equity.JUDGE, "best turns", share, *wilson_interval(share, lost.size), lost.size)
 
 
-def _matches(agent: Agent, mesh: Mesh, games: int, seed: int, say: Say) -> Iterator[Finding]:
-    """The score against each opponent."""
-    for name in BY_DICE if game_of(agent.environment).worth else BY_RANDOM_GAMES:
+def _matches(
+    agent: Agent, mesh: Mesh, games: int, seed: int, say: Say, rivals: Sequence[str] = ()
+) -> Iterator[Finding]:
+    """The score against each of the `rivals`, by default those that suit the game."""
+    for name in rivals or (BY_DICE if game_of(agent.environment).worth else BY_RANDOM_GAMES):
         say(f"{name}: compiling, then playing {games} games ...")
         rival = players.enter(players.parse(name), agent)
         assert isinstance(rival.player, Player)

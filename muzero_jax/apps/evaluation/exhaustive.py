@@ -14,7 +14,7 @@ import numpy as np
 
 from muzero_jax.apps.evaluation.batches import first_of_each, in_batches
 from muzero_jax.apps.evaluation.player import Player
-from muzero_jax.games.catalogue import check_for_two, check_without_chance
+from muzero_jax.games.catalogue import check_for_two, check_open, check_without_chance
 from muzero_jax.types import Environment, EnvState, Params, Step
 
 MOST_POSITIONS = 500_000
@@ -96,10 +96,11 @@ def examine(
 ) -> dict[str, Any]:
     """Walks with both colours: a match's fields (`games` are distinct final moves), positions, losses by colour.
 
-    Raises ValueError as `walk` does, and for a single-player game or a game with chance.
+    Raises ValueError as `walk` does, and for a single-player game or a game with chance or hidden information.
     """
     check_for_two(environment, "trying every reply needs")
     check_without_chance(environment, "trying every reply")
+    check_open(environment, "trying every reply")
     first, second = (walk(environment, player, params, moves_first=first, say=say) for first in (True, False))
     wins, draws, losses, positions = map(sum, zip(first, second, strict=True))
     games = wins + draws + losses

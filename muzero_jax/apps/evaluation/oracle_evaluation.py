@@ -151,7 +151,7 @@ def format_table(result: Score) -> str:
 def agent_candidates(agent: Agent, budgets: tuple[int, ...]) -> list[Candidate]:
     """The agent's policy head, then its search without noise at each budget."""
     searches = {"policy head": policy_head_search(agent.model)}
-    if agent.config.model != "none":
+    if agent.searches:
         searches |= {f"{budget} simulations": agent.search_fn(budget) for budget in budgets}
 
     def answer(search, params, key, states):

@@ -80,11 +80,11 @@ LoadAgent = Callable[[Path], Agent]
 def searching(agent: Agent, num_simulations: int | None = None, *, kind: str = "agent") -> Player:
     """Plays the choice of the agent's search, or as one of `SEARCHES`: with the ground-truth model, or sampled.
 
-    In a game with hidden information its policy head plays, because nothing may search there.
+    Without a model its policy head plays; in a game with hidden information a move is drawn from it.
     """
-    if hides(agent.environment):
-        check_kind(agent.environment, kind)
-        return policy_head(agent, sampled=True)
+    check_kind(agent.environment, kind)
+    if not agent.searches and kind == "agent":
+        return policy_head(agent, sampled=hides(agent.environment))
     budget = num_simulations or agent.num_simulations
     name = f"{SEARCHES.get(kind, kind)} ({budget} simulation{'s' * (budget != 1)})"
     make = sampling_player if kind == "sampled" else search_player
@@ -180,8 +180,10 @@ def enter(spec: PlayerSpec, agent: Agent) -> Entrant:
 
 def _enter_network(kind: str, budget: int, agent: Agent) -> Entrant:
     """The agent's policy head, or its search."""
-    if kind in HEADS or hides(agent.environment):
-        kind = "head" if kind == "agent" else kind
+    if kind == "agent" and not agent.searches:
+        kind = "head" if hides(agent.environment) else "greedy"
+    if kind in HEADS:
+        budget = 0
         name = f"{agent.name}:{kind}"
         player = policy_head(agent, sampled=kind == "head")
     else:

@@ -14,7 +14,7 @@ from muzero_jax.agent import Agent, make_agent, policy_head_search
 from muzero_jax.algorithm import Algorithm
 from muzero_jax.apps.evaluation import elo, openings
 from muzero_jax.apps.evaluation.arena import Arena, Summary
-from muzero_jax.apps.evaluation.exploitability import BestResponses
+from muzero_jax.apps.evaluation.exploitability import BestResponses, NotWalkable
 from muzero_jax.apps.evaluation.matches import are_for_points, points_of
 from muzero_jax.config.config import Config
 from muzero_jax.games.catalogue import hides
@@ -180,7 +180,7 @@ class Versions:
             return {}
         try:
             return {metrics.EXPLOITABILITY: self.best_responses.examine(params).exploitability}
-        except ValueError:
+        except NotWalkable:
             self.best_responses = None
             return {}
 
@@ -259,7 +259,7 @@ def _best_responses(agent: Agent) -> BestResponses | None:
         return BestResponses(
             agent.environment, policy_head_search(agent.model), most_histories=MOST_HISTORIES_WHILE_TRAINING
         )
-    except ValueError:  # a game of the user's own, whose deals are not listed
+    except NotWalkable:  # a game of the user's own, whose deals are not listed
         return None
 
 

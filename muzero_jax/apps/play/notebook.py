@@ -159,7 +159,7 @@ class GamePanel:
 
     def show(self, game: NotebookGame) -> None:
         """Updates the widgets to the present position."""
-        board = looks.board_of(game.position, game.notation)
+        board = looks.board_of(game.seen, game.notation)
         legal = set(game.position.legal_actions())
         self.picture.value = board_picture.draw(game.seen, game.notation).svg
         for cell, button in self.cells.items():

@@ -112,7 +112,7 @@ class Position(NamedTuple):
     @property
     def shown(self) -> EnvState:
         """The state to draw, without what is hidden from the viewer."""
-        return self.game.seen_by(self.state, self.players[self.viewer]) if self.is_veiled else self.state  # type: ignore
+        return self.game.veil(self.state, self.players[self.viewer]) if self.is_veiled else self.state  # type: ignore
 
     @property
     def squares(self) -> Squares:

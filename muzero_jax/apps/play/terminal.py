@@ -191,6 +191,9 @@ class TerminalGame:
     def _change_sides(self) -> None:
         """The person continues with the other side."""
         assert self.colour is not None
+        if self._seen.is_veiled:
+            self._say("the other side would see what was hidden from you; new, then side, changes sides")
+            return
         self.colour = 1 - self.colour
         self._say(f"you play {self.names[self.colour]} now")
         self._go_on()

@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float
 from muzero_jax.agent import Agent
 from muzero_jax.agent.analysis import Analysis, search_without_repeats
 from muzero_jax.apps.play.position import Position
+from muzero_jax.games.catalogue import hides
 from muzero_jax.types import EnvState
 
 FIRST_BUDGET = 16  # measured first if a time is given; enough simulations to estimate their time
@@ -34,7 +35,8 @@ class Thinker:
     Args:
       num_simulations: the budget of calls that give neither a budget nor a time.
       most_simulations: the largest budget that a time may choose; it chooses powers of two.
-      temperature: 0 plays the search's choice; T samples from policy^(1/T), seeded by `seed`.
+      temperature: 0 plays the search's choice; T samples from policy^(1/T), seeded by `seed`. None: 0, or 1 in a game
+        with hidden information, where only a mixed strategy cannot be exploited.
     """
 
     def __init__(
@@ -43,14 +45,14 @@ class Thinker:
         *,
         num_simulations: int,
         most_simulations: int = MOST_SIMULATIONS,
-        temperature: float = 0.0,
+        temperature: float | None = None,
         seed: int = 0,
     ):
         self._agent = agent
         self.most_value = agent.most_value
         self.num_simulations = num_simulations
         self.most_simulations = most_simulations
-        self.temperature = temperature
+        self.temperature = float(hides(agent.environment)) if temperature is None else temperature
         self._generator = np.random.default_rng(seed)
         self._took: dict[int, float] = {}  # seconds of a search, by budget
         self._behind: int | None = None  # a budget for `catch_up` to compile

@@ -53,7 +53,9 @@ class WebGame:
         view = self.position.game.view
         board = board_of(position, self.notation, seat=seat)
         usual = self.thinker.num_simulations
-        legal = {self._write(action): self._same(action) for action in position.legal_actions()}
+        is_others_turn = position.is_veiled and position.colour_to_move != seat  # whose moves show what they know
+        actions = [] if is_others_turn else position.legal_actions()
+        legal = {self._write(action): self._same(action) for action in actions}
         clicked = set(board.clicked.values())
         paths = board.paths()
         directions = [word for word in DIRECTIONS if self._is_word(word)]
@@ -145,7 +147,7 @@ class WebGame:
             "num_simulations": found.num_simulations,
             "said": self._said(found),
             "bar": self._bar(found),
-            "history": history(self._values, len(self.position.plies)),
+            "history": history({} if position.is_veiled else self._values, len(self.position.plies)),
             "why": self.thinker.why,
             "lines": self._lines(found),
         }

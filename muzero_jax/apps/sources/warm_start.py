@@ -69,8 +69,8 @@ def open_source(
         network = f"name its network, --network {theirs.network.file}" if theirs.network.file else "no network flags"
         raise ValueError(
             f"the weights of {config.init_from} do not fit this run's network: {found}; they fit --env {theirs.env}"
-            f"{board} --model {theirs.model} with the same network ({network}), and a fully_convolutional one fits "
-            "every board of its game"
+            f"{board} --model {theirs.model} with the same network ({network}) and heads (--search.policy none adds "
+            "one, and --self-play.starts regret), and a fully_convolutional one fits every board of its game"
         )
     say(f"beginning with the weights that {config.init_from} had after iteration {agent.iteration}")
     return agent.params
