@@ -115,7 +115,7 @@ def build_write_back(config: Config) -> Callable[[Sample, Transition, Batch], tu
     return partial(
         priorities.updated,
         make_targets=build_returns(config, unroll_steps=0),  # even if values also learn from the search's
-        stops=partial(targets.stops, stop_at_exploration=config.targets.stop_at_exploration),
+        stops=build_stops(config),
     )
 
 
@@ -143,8 +143,7 @@ def played_returns(config: Config, window: Transition, returns: Targets) -> Arra
     """
     num_frames = returns.value.shape[1]
     is_played = jax.nn.one_hot(window.action[:, :num_frames], window.legal_action_mask.shape[-1], dtype=bool)
-    stops = targets.stops(window, stop_at_exploration=config.targets.stop_at_exploration)[:, :num_frames]
-    is_known = (returns.alive * returns.mask > 0) & ~stops
+    is_known = (returns.alive * returns.mask > 0) & ~build_stops(config)(window)[:, :num_frames]
     shares = returns.value / config.network.support_range
     return jnp.where(is_played & is_known[..., None], shares[..., None], jnp.nan)
 
@@ -158,8 +157,13 @@ def regret_of(config: Config, window: Transition, returns: Array) -> Array:
     scaled = squash if config.network.squash else lambda x: x
     most = scaled(jnp.float32(config.network.support_range))
     distance = jnp.abs(scaled(returns) - scaled(window.search_value[:, :num_frames])) / most
-    is_unknown = targets.stops(window, stop_at_exploration=config.targets.stop_at_exploration)[:, :num_frames]
+    is_unknown = build_stops(config)(window)[:, :num_frames]
     return jnp.where(is_unknown, -1.0, jnp.minimum(distance, 2.0))
+
+
+def build_stops(config: Config) -> Callable[[Transition], Array]:
+    """Finds where returns end: windows [N, L, ...] -> mask [N, L]."""
+    return partial(targets.stops, stop_at_exploration=config.targets.stop_at_exploration)
 
 
 def build_returns(config: Config, *, unroll_steps: int) -> Callable[..., Targets]:

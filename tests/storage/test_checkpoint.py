@@ -57,23 +57,15 @@ def test_whole_state_comes_back_bit_for_bit_on_the_shardings_asked_for(before, a
     assert_same(changed, wanted)
 
 
-def test_a_target_network_comes_back_with_its_own_weights(state, tmp_path):
-    learner = state.learner
-    target = jax.tree.map(lambda x: 1 - x, learner.params)
-    followed = state._replace(learner=learner._replace(target_params=target))
+@pytest.mark.parametrize("field, is_agents", [("target_params", False), ("average_params", True)])
+def test_other_weights_come_back_too_and_an_average_is_the_agents(state, field, is_agents, tmp_path):
+    params = state.learner.params
+    others = jax.tree.map(lambda x: 1 - x, params)
+    followed = state._replace(learner=state.learner._replace(**{field: others}))
     with Checkpointer(tmp_path) as checkpoints:
         checkpoints.save(1, followed)
     assert_same(restore_latest(tmp_path, abstract(followed))[1], followed)
-
-
-def test_an_average_of_the_weights_is_what_readers_of_weights_get(state, tmp_path):
-    learner = state.learner
-    average = jax.tree.map(lambda x: 1 - x, learner.params)
-    averaged = state._replace(learner=learner._replace(average_params=average))
-    with Checkpointer(tmp_path) as checkpoints:
-        checkpoints.save(1, averaged)
-    assert_same(restore_latest(tmp_path, abstract(averaged))[1], averaged)
-    assert_same(restore_params(tmp_path, abstract(average))[1], average)
+    assert_same(restore_params(tmp_path, abstract(params))[1], others if is_agents else params)
 
 
 def test_versions_hold_only_params_and_are_read_by_step(state, tmp_path):

@@ -83,8 +83,9 @@ def searching(agent: Agent, num_simulations: int | None = None, *, kind: str = "
     Without a model its policy head plays; in a game with hidden information a move is drawn from it.
     """
     check_kind(agent.environment, kind)
-    if not agent.searches and kind == "agent":
-        return policy_head(agent, sampled=hides(agent.environment))
+    kind = without_search(agent, kind)
+    if kind in HEADS:
+        return policy_head(agent, sampled=kind == "head")
     budget = num_simulations or agent.num_simulations
     name = f"{SEARCHES.get(kind, kind)} ({budget} simulation{'s' * (budget != 1)})"
     make = sampling_player if kind == "sampled" else search_player
@@ -97,6 +98,13 @@ def policy_head(agent: Agent, *, sampled: bool = False) -> Player:
     if sampled:
         return sampling_player(agent.environment, search, "policy head")
     return search_player(agent.environment, search, "greedy prior")
+
+
+def without_search(agent: Agent, kind: str) -> str:
+    """The kind of player, for an agent without a model one of `HEADS` instead of its search."""
+    if kind != "agent" or agent.searches:
+        return kind
+    return "head" if hides(agent.environment) else "greedy"
 
 
 def check_kind(environment: Environment, kind: str) -> None:
@@ -180,8 +188,7 @@ def enter(spec: PlayerSpec, agent: Agent) -> Entrant:
 
 def _enter_network(kind: str, budget: int, agent: Agent) -> Entrant:
     """The agent's policy head, or its search."""
-    if kind == "agent" and not agent.searches:
-        kind = "head" if hides(agent.environment) else "greedy"
+    kind = without_search(agent, kind)
     if kind in HEADS:
         budget = 0
         name = f"{agent.name}:{kind}"
