@@ -4,7 +4,7 @@
 - `load("runs/x")` returns an `Agent`, which chooses moves; `make_environment("hex", board_size=5)` returns a game.
 - `Algorithm` is what a file of your own changes, and `Term` is a loss; `Game` is your own game with its notation.
 - `notebook.setup()` is the first line of a notebook.
-- `check` finds faults in your own game, network or algorithm.
+- `check` finds faults in your own game, network or algorithm, and `doctor("runs/x")` says why a run does not learn.
 """
 
 from pkgutil import resolve_name
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from muzero_jax.algorithm import Algorithm
     from muzero_jax.apps import notebook
     from muzero_jax.apps.check.check import check
+    from muzero_jax.apps.doctor.doctor import doctor
     from muzero_jax.apps.train import train
     from muzero_jax.config.config import Config
     from muzero_jax.games.environment import make_environment
@@ -30,6 +31,7 @@ __all__ = [
     "Game",
     "Term",
     "check",
+    "doctor",
     "load",
     "make_environment",
     "notebook",
@@ -44,6 +46,7 @@ _HOMES = {
     "Game": "games.game:Game",
     "Term": "learning.losses:Term",
     "check": "apps.check.check:check",
+    "doctor": "apps.doctor.doctor:doctor",
     "load": "agent:load",
     "make_environment": "games.environment:make_environment",
     "notebook": "apps.notebook:",

@@ -154,6 +154,18 @@ def restore_replay(directory: str | Path, abstract_replay: ReplayState) -> tuple
     return int(folder.name), _read(folder, "state", {"replay": abstract_replay}, partial=True)["replay"]
 
 
+def restore_learner(directory: str | Path, abstract_learner: LearnerState) -> tuple[int, LearnerState]:
+    """Restores only the weights and the optimiser's state, from the newest checkpoint: (step, learner).
+
+    Raises `ValueError` like `restore_params`.
+    """
+    folder = _find(directory)
+    agents = _agents(abstract_learner)
+    params = _read(folder, "params", getattr(abstract_learner, agents))
+    rest = _read(folder, "state", {"learner": abstract_learner._replace(**{agents: None})}, partial=True)["learner"]
+    return int(folder.name), rest._replace(**{agents: params})
+
+
 def _parts(state: TrainState) -> dict[str, Any]:
     """`state` in two folders, so that the weights can be read without the rest."""
     kept = {_agents(state.learner): None}

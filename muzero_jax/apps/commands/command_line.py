@@ -11,7 +11,13 @@ from muzero_jax.run.machine import is_out_of_memory
 
 LOWER_SIZES = "lower --self-play.num-envs, --optimiser.batch-size or --optimiser.micro-batch-size"
 LOWER_SEARCH = "lower --num-simulations, or use --device cpu"
-REMEDIES = {"train": LOWER_SIZES, "tune": LOWER_SIZES, "evaluate": LOWER_SEARCH, "play": LOWER_SEARCH}
+REMEDIES = {
+    "train": LOWER_SIZES,
+    "tune": LOWER_SIZES,
+    "evaluate": LOWER_SEARCH,
+    "play": LOWER_SEARCH,
+    "doctor": LOWER_SEARCH,
+}
 """What each command advises when a device's memory is full."""
 
 

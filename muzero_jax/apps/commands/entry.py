@@ -17,6 +17,7 @@ COMMANDS = {
     "train": "trains an agent",
     "tune": "searches for better settings",
     "evaluate": "measures trained agents",
+    "doctor": "says why a run does not learn",
     "play": "plays against one, or serves it to other programs",
 }
 EXTRAS = {"optuna": "tune"}

@@ -1,0 +1,71 @@
+"""What the records of a run say, as numbers by name; starts no JAX."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from muzero_jax.config.config import Config
+from muzero_jax.run import metrics
+
+Numbers = dict[str, float]
+"""What was measured, by name. A number that this run does not have is absent."""
+JUMP = 1.3
+"""A loss that grows by this factor from one record to the next has jumped."""
+
+
+def measure(config: Config, records: Sequence[Mapping[str, Any]], usual: Config) -> Numbers:
+    """The numbers of `metrics.jsonl`, and beside some of them (`usual_...`) what the preset `usual` would have.
+
+    Args:
+      config: of the run. records: as `metrics.read_records` returns them. usual: the preset of its game.
+    """
+    learned = [record for record in records if record.get("train/loss") is not None]
+    if not learned:
+        return {}
+    last = records[-1]
+    found = {"updates": float(last["total/updates"])}
+    if frames := last.get("total/frames"):
+        found["samples_per_frame"] = last["total/updates"] * config.optimiser.batch_size / frames
+        found["usual_samples_per_frame"] = samples_per_frame(usual)
+    if rates := _series(learned, "train/learning_rate"):
+        found["learning_rate"] = max(rates)
+        found["usual_learning_rate"] = usual.optimiser.learning_rate
+        found["learning_rate_left"] = rates[-1] / max(rates)
+        found["usual_learning_rate_left"] = 0.1 if usual.optimiser.schedule == "cosine" else 1.0
+    norms = _series(learned, "train/gradient_norm")
+    found["clipped_share"] = float(np.mean(np.array(norms) > config.optimiser.max_gradient_norm))
+    losses = np.array(_series(learned, "train/loss"))
+    if len(losses) > 1:
+        found["jump_share"] = float(np.mean(losses[1:] > JUMP * losses[:-1]))
+    for name in ("policy", "value", "reward"):
+        if len(series := _series(learned, f"train/{name}_loss")) >= 8:
+            quarter = len(series) // 4
+            start, end = np.mean(series[:quarter]), np.mean(series[-quarter:])
+            found[f"{name}_loss_left"] = float(end / start) if start else 1.0
+            found[f"{name}_loss_varies"] = float(np.std(series) / (np.mean(series) + 1e-9))
+    return found | _scores(config, records)
+
+
+def samples_per_frame(config: Config) -> float:
+    """How often a run learns from each frame."""
+    optimiser = config.optimiser
+    play = config.self_play
+    return optimiser.updates_per_iteration * optimiser.batch_size / (play.num_envs * play.rollout_length)
+
+
+def _scores(config: Config, records: Sequence[Mapping[str, Any]]) -> Numbers:
+    """First and last scores against the strongest opponent of all evaluations."""
+    found = {"evaluation_games": float(config.evaluation.games)}
+    for opponent in ("random", "mcts:100"):
+        if len(series := _series(records, f"eval/{opponent}")) > 1:
+            found |= {f"score_{opponent}": series[-1], f"first_score_{opponent}": series[0]}
+    if returns := _series(records, metrics.RETURN):
+        found["mean_return"] = returns[-1]
+    if by_chance := _series(records, metrics.RANDOM_RETURN):
+        found["random_return"] = by_chance[-1]
+    return found
+
+
+def _series(records: Sequence[Mapping[str, Any]], name: str) -> list[float]:
+    return [record[name] for record in records if record.get(name) is not None]
