@@ -32,6 +32,7 @@ presets: types config games networks
 agent: types own config games storage search algorithm
 run: types own config ops games storage algorithm training
 apps.check: types own config ops games networks learning algorithm training presets run
+apps.doctor: types own config ops games storage learning algorithm presets agent run apps.evaluation
 apps.engines: types own games agent apps.play
 apps.play: types games search agent
 apps.evaluation: types own config ops games storage search algorithm agent run apps.engines
@@ -40,7 +41,7 @@ apps.start: types own config ops games storage algorithm run apps.check apps.eva
 apps.study: config storage run apps.evaluation apps.start
 apps.notebook: ops config run
 apps.train: config algorithm run apps.start
-apps.commands: types own config ops games storage algorithm presets agent run apps.engines apps.play apps.evaluation apps.sources apps.start apps.study
+apps.commands: types own config ops games storage algorithm presets agent run apps.doctor apps.engines apps.play apps.evaluation apps.sources apps.start apps.study
 """.split("\n")[1:-1]  # noqa: E501
     )
 }

@@ -44,6 +44,7 @@ FAMILIES: dict[str, Callable[[], Config]] = {
 """One preset of each family. Chess, shogi and Go 19x19 have the towers' preset."""
 HELP = (
     *(f"experiments/evaluate.py {name}" for name in measures.COMMANDS),
+    "experiments/doctor.py",
     "experiments/tune.py",
     "experiments/play.py",
     *(f"scripts/{name}.py" for name in "reproduce export_agent export_onnx benchmark hardware_report preview".split()),

@@ -19,6 +19,7 @@ from muzero_jax.apps.commands import parser, variants
 from muzero_jax.apps.commands.command_line import command
 from muzero_jax.apps.commands.constants import EXIT_INTERRUPTED, EXIT_UNFINISHED
 from muzero_jax.apps.commands.parser import FlagTexts
+from muzero_jax.apps.doctor.records import have_risen
 from muzero_jax.apps.evaluation import tables
 from muzero_jax.apps.sources import offline, warm_start
 from muzero_jax.config import config_file
@@ -217,3 +218,5 @@ def print_what_next(run_dir: Path, num_players: int) -> None:
     print(f"play:   {command('play')} --run {run} --web")
     if num_players == 1:
         print(f"returns: {command('evaluate')} returns --run {run}")
+    if not have_risen(metrics.read_records(run_dir)):
+        print(f"its scores did not rise; this says why: {command('doctor')} {run}")

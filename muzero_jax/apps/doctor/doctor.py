@@ -5,6 +5,7 @@
 It reads the newest checkpoint, so a run in progress can be examined too, and writes nothing.
 """
 
+import textwrap
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from muzero_jax import presets
 from muzero_jax.agent import make_agent
 from muzero_jax.algorithm import Algorithm, Build, make_algorithm
 from muzero_jax.apps.doctor import games, learning, records
-from muzero_jax.apps.doctor.findings import Finding, find
+from muzero_jax.apps.doctor.findings import Symptom, find
 from muzero_jax.apps.doctor.records import Numbers
 from muzero_jax.apps.evaluation import players
 from muzero_jax.apps.evaluation.arena import ShardedMatch
@@ -34,6 +35,8 @@ NUM_ENVS, MATCH_GAMES = 64, 128
 MOST_FRAMES = 1024
 """Most moves of each game of self-play."""
 
+WIDTH = 100
+"""Columns of the text."""
 Say = Callable[[str], None]
 
 
@@ -42,7 +45,7 @@ class Diagnosis(NamedTuple):
 
     run: str
     iteration: int
-    findings: list[Finding]  # the likeliest cause first
+    findings: list[Symptom]  # the likeliest cause first
     numbers: Numbers  # everything that was measured
 
     def result(self) -> dict[str, Any]:
@@ -53,14 +56,16 @@ class Diagnosis(NamedTuple):
         """For people: each finding with its evidence, what a sound run has, and what to try."""
         lines = [f"{self.run}, iteration {self.iteration:,}"]
         for number, each in enumerate(self.findings, 1):
-            lines += [
-                "",
-                f"{number}. {each.surety}: {each.finding}",
-                f"   evidence   {each.evidence}",
-                f"   sound runs {each.sound}",
-                f"   try        {each.advice}",
-            ]
+            rows = {"evidence": each.evidence, "sound runs": each.sound, "try": each.advice}
+            lines += ["", f"{number}. {each.surety}: {each.finding}"]
+            lines += [line for name, text in rows.items() for line in wrapped(name, text)]
         return "\n".join(lines if self.findings else [*lines, "nothing unusual"])
+
+
+def wrapped(name: str, text: str) -> list[str]:
+    """A text beside its name, in lines that fit a terminal."""
+    head = f"   {name:<11}"
+    return textwrap.wrap(head + text, WIDTH, subsequent_indent=" " * len(head), break_on_hyphens=False)
 
 
 def doctor(run: str | Path, *, algorithm: Algorithm | None = None, trust_code: bool = False) -> Diagnosis:

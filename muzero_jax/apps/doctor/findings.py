@@ -22,7 +22,7 @@ class Sign(NamedTuple):
     advice: str
 
 
-class Finding(NamedTuple):
+class Symptom(NamedTuple):
     """A sign that a run has."""
 
     finding: str
@@ -130,7 +130,7 @@ SIGNS = (
         "some weights are not trained",
         lambda n: n["untrained_weights"] > 0,
         "these are as they were at the beginning: {untrained}",
-        "it reaches all",
+        "all change",
         "certain",
         "a loss is missing or has weight 0, or a head of your own network does not depend on the embedding",
     ),
@@ -152,7 +152,7 @@ SIGNS = (
     ),
     Sign(
         "the learning rate is too high",
-        lambda n: n["learning_rate"] > 4 * n["usual_learning_rate"] or n["update_to_weight"] > 0.012,
+        lambda n: n["learning_rate"] > 4 * n["usual_learning_rate"] or n["update_to_weight"] > 0.008,
         "its peak is {learning_rate:.2g}, and an update moves the weights by {update_to_weight:.2%} of their length",
         "{usual_learning_rate:.2g} in the preset, and 0.1% to 0.5%",
         "likely",
@@ -291,11 +291,11 @@ SIGNS = (
 ORDER = ("certain", "likely", "possible")
 
 
-def find(numbers: Numbers, untrained: Sequence[str] = ()) -> list[Finding]:
+def find(numbers: Numbers, untrained: Sequence[str] = ()) -> list[Symptom]:
     """The signs that a run has, likeliest causes first. `untrained` are the names of weights that never changed."""
     known = Known(numbers, untrained=", ".join(untrained))
     found = [
-        Finding(s.finding, s.evidence.format_map(known), s.sound.format_map(known), s.surety, s.advice)
+        Symptom(s.finding, s.evidence.format_map(known), s.sound.format_map(known), s.surety, s.advice)
         for s in SIGNS
         if s.is_there(known)
     ]

@@ -10,6 +10,8 @@ from muzero_jax.run import metrics
 
 Numbers = dict[str, float]
 """What was measured, by name. A number that this run does not have is absent."""
+RISE, GOOD = 0.1, 0.8
+"""A score that rose by so much, or is so high, shows that a run learned something."""
 JUMP = 1.3
 """A loss that grows by this factor from one record to the next has jumped."""
 
@@ -45,6 +47,22 @@ def measure(config: Config, records: Sequence[Mapping[str, Any]], usual: Config)
             found[f"{name}_loss_left"] = float(end / start) if start else 1.0
             found[f"{name}_loss_varies"] = float(np.std(series) / (np.mean(series) + 1e-9))
     return found | _scores(config, records)
+
+
+def have_risen(records: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the run became better: a score rose by `RISE` or is `GOOD`, or returns are above those of random play.
+
+    True if nothing was measured.
+    """
+    scores = [metrics.scores(record) for record in records if metrics.is_evaluation(record)]
+    opponents = {name for score in scores for name in score if not metrics.is_points(name)}
+    series = [[score[name] for score in scores if score.get(name) is not None] for name in opponents]
+    by_chance = _series(records, metrics.RANDOM_RETURN)
+    returns = _series(records, metrics.RETURN)
+    verdicts = [x[-1] >= GOOD or x[-1] > x[0] + RISE for x in series if x]
+    if by_chance and returns:
+        verdicts.append(returns[-1] > by_chance[-1])
+    return any(verdicts) or not verdicts
 
 
 def samples_per_frame(config: Config) -> float:

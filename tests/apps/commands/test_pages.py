@@ -11,7 +11,7 @@ import pytest
 import muzero_jax
 from muzero_jax import presets, training
 from muzero_jax.apps import start
-from muzero_jax.apps.commands import evaluate, parser, play, tune
+from muzero_jax.apps.commands import doctor, evaluate, parser, play, tune
 from muzero_jax.config.config import Config
 from muzero_jax.config.session import Session
 from muzero_jax.games import catalogue, outside
@@ -39,6 +39,7 @@ READERS = {
     "experiments/train.py": read_train,
     "experiments/evaluate.py": evaluate.parse,
     "experiments/play.py": lambda words: play.check(parser.read(play.PlayFlags, words)),
+    "experiments/doctor.py": lambda words: parser.read(doctor.DoctorFlags, words),
     "experiments/tune.py": lambda words: read_train(words, tune.TuneFlags),
     "scripts/benchmark.py": lambda words: parser.read(benchmark.Arguments, words),
     "scripts/hardware_report.py": lambda words: parser.read(hardware_report.Arguments, words),

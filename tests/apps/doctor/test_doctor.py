@@ -240,6 +240,17 @@ def test_records_are_read_beside_the_preset():
     assert records.measure(config, [], usual) == {}
 
 
+def test_a_run_became_better_if_any_of_its_scores_did():
+    def of(*scores):
+        return [{"eval/random": by_chance, "eval/mcts:100": mcts} for by_chance, mcts in scores]
+
+    assert records.have_risen(of((0.5, 0.0), (0.75, 0.05)))
+    assert records.have_risen(of((0.95, 0.1), (0.95, 0.1)))
+    assert not records.have_risen(of((0.5, 0.1), (0.55, 0.0)))
+    assert records.have_risen([])
+    assert not records.have_risen([{"selfplay/mean_return": 1.0, "selfplay/random_return": 2.0}])
+
+
 def test_the_doctor_examines_a_run_of_a_second(tmp_path):
     config = replace(tiny_run.CONFIG, minutes=None, frames=256)
     muzero_jax.train(config, tmp_path / "run", say=lambda line: None)
