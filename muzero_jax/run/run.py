@@ -201,7 +201,8 @@ class Run:
         if name := not_finite(record):
             self.failure = Diverged(
                 f"{name} is not finite at iteration {self.iteration}: training has diverged; lower "
-                "--optimiser.learning-rate, and continue from the last checkpoint with --resume"
+                "--optimiser.learning-rate, and continue from the last checkpoint with --resume; muzero-jax doctor "
+                "looks for other causes (docs/doctor.md)"
             )
             return
         if "train/loss" in record and is_typical:

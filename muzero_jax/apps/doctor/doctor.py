@@ -2,7 +2,8 @@
 
     print(muzero_jax.doctor("runs/x").text())
 
-It reads the newest checkpoint, so a run in progress can be examined too, and writes nothing.
+It reads the newest checkpoint, so a run in progress can be examined too, and writes nothing. Of a run that diverged
+before its first checkpoint it examines the same algorithm with untrained weights.
 """
 
 import textwrap
@@ -27,7 +28,7 @@ from muzero_jax.ops.mesh import make_mesh, placed_shapes
 from muzero_jax.own.trust import OWN_FILES_ALONE, Trust
 from muzero_jax.run import metrics, program
 from muzero_jax.storage import run_directory
-from muzero_jax.storage.checkpoint import restore_learner
+from muzero_jax.storage.checkpoint import checkpoint_steps, restore_learner
 from muzero_jax.types import TrainState
 
 NUM_ENVS, MATCH_GAMES = 64, 128
@@ -75,7 +76,7 @@ def doctor(run: str | Path, *, algorithm: Algorithm | None = None, trust_code: b
       run: its folder.
       algorithm, trust_code: as for `load`.
 
-    Raises ValueError as `load` does, and for a run without a checkpoint.
+    Raises ValueError as `load` does.
     """
     build = algorithm and (lambda config: algorithm)
     return examine(Path(run), build=build, trust=Trust(all_code=trust_code))
@@ -93,13 +94,18 @@ def examine(
     algorithm = build(without_record(smaller)) if build else make_algorithm(smaller)
     say("compiling self-play ...")
     state = program.make_init(algorithm, config.seed, make_mesh(1))()
-    shapes = placed_shapes(state.learner, jax.sharding.SingleDeviceSharding(jax.devices()[0]))
-    iteration, learner = restore_learner(run / run_directory.CHECKPOINTS, shapes)
-    untrained = learning.untrained(learner.params, state.learner.params)
+    iteration, untrained = 0, []
+    if checkpoint_steps(run / run_directory.CHECKPOINTS):
+        shapes = placed_shapes(state.learner, jax.sharding.SingleDeviceSharding(jax.devices()[0]))
+        iteration, learner = restore_learner(run / run_directory.CHECKPOINTS, shapes)
+        untrained = learning.untrained(learner.params, state.learner.params)
+        state = state._replace(learner=learner)
+    else:
+        say("no checkpoint: its games and updates are examined with untrained weights")
+        numbers["updates"] = 0.0
     if not config.optimiser.reconstruction_weight:  # then nothing trains it, and perhaps nothing reads it
         untrained = [name for name in untrained if not name.startswith("decoder.")]
     numbers["untrained_weights"] = float(len(untrained))
-    state = state._replace(learner=learner)
     first = jax.tree.map(lambda x: x.copy(), state.actor.env_state)
     after, played = games.play(algorithm, state, num_rollouts)
     numbers |= games.compare_with_rules(algorithm.environment, first, played)

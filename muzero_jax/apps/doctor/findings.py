@@ -86,9 +86,9 @@ SIGNS = (
     ),
     Sign(
         "value targets have the wrong sign",
-        lambda n: max(_known(n["target_error_odd"], n["target_error_even"])) > 1.2,
-        "beside how games ended, targets are wrong by {target_error_odd:.2f} times the result an odd number of "
-        "moves before the end, and by {target_error_even:.2f} an even number before it",
+        lambda n: n["target_error"] > 1.2,
+        "beside how games ended they are wrong by {target_error:.2f} times the result, an odd or an even number of "
+        "moves before the end",
         "0 to 0.5; 1 for targets of 0, 2 for the wrong sign",
         "certain",
         IN_TARGETS,
@@ -241,9 +241,9 @@ SIGNS = (
     ),
     Sign(
         "one side wins nearly all games",
-        lambda n: n["games"] >= 100 and not 0.03 <= n["first_player_wins"] <= 0.97,
-        "who begins wins {first_player_wins:.0%} of them",
-        "20% to 80%",
+        lambda n: abs(n["first_player_wins"] - 0.5) > 0.47 and n["games"] >= 100 and n["value_agrees"] < 0.5,
+        "who begins wins {first_player_wins:.0%} of them, and values do not show it",
+        "20% to 80%, or values that know",
         "possible",
         "look at who gets the reward in your own game; else let games begin elsewhere (--self-play.starts random)",
     ),

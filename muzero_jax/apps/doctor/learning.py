@@ -129,6 +129,8 @@ def of_values(seen: Looked) -> Numbers:
         those = is_known & (moves_left % 2 == rest)
         if those.sum() >= ENOUGH and outcome[those].any():
             found[f"target_error_{name}"] = float(np.abs(target - outcome)[those].sum() / np.abs(outcome[those]).sum())
+    if errors := [error for name, error in found.items() if name.startswith("target_error")]:
+        found["target_error"] = max(errors)
     if is_known.sum() >= ENOUGH and outcome[is_known].any():
         found["value_agrees"] = correlation(value[is_known], outcome[is_known])
     return found

@@ -21,7 +21,10 @@ def change(a: Algorithm, config, fault: str) -> Algorithm:
     def policy_of_next(window, progress):
         found = a.make_targets(window, progress)
         goes_on = jnp.roll(found.alive, -1, axis=1).at[:, -1].set(0)[..., None] > 0
-        return found._replace(policy=jnp.where(goes_on, jnp.roll(found.policy, -1, axis=1), found.policy))
+        legal = window.legal_action_mask[:, : found.policy.shape[1]]
+        of_next = jnp.where(legal, jnp.roll(found.policy, -1, axis=1) + 1e-3, 0)
+        of_next /= of_next.sum(-1, keepdims=True)
+        return found._replace(policy=jnp.where(goes_on, of_next, found.policy))
 
     def without_value(infer):
         def inference(*arguments):
