@@ -22,7 +22,8 @@ def read(path):
         run = json.loads(line)
         game, arm, seed = run["key"]
         found = {finding["measure"]: finding["value"] for finding in run["exam_raw"]["findings"]}
-        head, search = (next(v for name, v in found.items() if name.endswith(end)) for end in ("head", "simulations"))
+        ends = ("head", "simulations")  # of the measures of exact play, which larger games do not have
+        head, search = (next((v for name, v in found.items() if name.endswith(end)), None) for end in ends)
         match, openings = run.get("match_raw"), run.get("openings_raw")
         yield {
             "game": game,
