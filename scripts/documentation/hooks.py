@@ -1,10 +1,12 @@
-"""Hooks of mkdocs, which rewrite links that leave the site and insert the project's address.
+"""Hooks of mkdocs, which rewrite links that leave the site, insert the project's address, and render math.
 
 Links to files that are not in the site lead to the repository, if pyproject.toml names one; else they become text. With
 an address, the page on installing also begins with `git clone`, and pages of notebooks with a link to Colab. Text
-between `<!-- only in the repository -->` and `<!-- end -->` is left out.
+between `<!-- only in the repository -->` and `<!-- end -->` is left out. Formulas become MathML, which browsers show
+without a script. Pages that are not in the navigation begin with a way back.
 """
 
+import html
 import logging
 import os
 import re
@@ -18,6 +20,9 @@ MADE = {ROOT / "notebooks": "notebooks", ROOT / "muzero_jax" / "agents": "agents
 """Folders whose notebooks and cards become pages of the site, with the folder of these pages."""
 _REPOSITORY = re.compile(r"<!-- only in the repository -->.*?<!-- end -->\n*", re.DOTALL)
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\((?!\w+:)([^)\s#]+)(#[^)\s]*)?\)")
+_FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
+BACK = {"results": ("Records by date", "records.md"), "agents": ("Leaderboard", "leaderboard.md")}
+"""Folders of pages that are not in the navigation, and the page that lists them."""
 _log = logging.getLogger("mkdocs.hooks.documentation")
 
 
@@ -41,7 +46,27 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     address = repository()
     folder = next((path for path, name in MADE.items() if uri.startswith(f"{name}/")), (DOCS / uri).parent)
     markdown = _REPOSITORY.sub("", markdown)
-    return with_address(_LINK.sub(lambda link: leave(link, folder, address), markdown), uri, address)
+    rewritten = _LINK.sub(lambda link: leave(link, folder, address), markdown)
+    return with_way_back(with_address(rewritten, uri, address), uri)
+
+
+def on_page_content(content: str, **_: Any) -> str:
+    """The page with its formulas, which pymdownx.arithmatex has marked, as MathML."""
+    from latex2mathml.converter import convert
+
+    def formula(found: re.Match[str]) -> str:
+        return convert(html.unescape(found[3]).strip(), display="inline" if found[2] == "(" else "block")
+
+    return _FORMULA.sub(formula, content)
+
+
+def with_way_back(markdown: str, uri: str) -> str:
+    """The page with a link to the page that lists it, if it is in no navigation."""
+    folder, *deeper = uri.split("/")
+    if folder not in BACK:
+        return markdown
+    title, page = BACK[folder]
+    return f"[← {title}]({'../' * len(deeper)}{page})\n\n{markdown}"
 
 
 def with_address(markdown: str, uri: str, address: str) -> str:

@@ -182,7 +182,9 @@ def write() -> None:
             page.write("\n" + "\n".join(made))
     for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
         with mkdocs_gen_files.open(f"notebooks/{path.stem}.md", "w") as page:
-            page.write(notebook(path))
+            page.write(f"[Download this notebook]({path.name})\n\n{notebook(path)}")
+        with mkdocs_gen_files.open(f"notebooks/{path.name}", "w") as file:
+            file.write(path.read_text(encoding="utf-8"))
     for path in sorted((ROOT / "muzero_jax/agents").glob("*.md")):
         with mkdocs_gen_files.open(f"agents/{path.name}", "w") as page:
             page.write(path.read_text(encoding="utf-8"))
