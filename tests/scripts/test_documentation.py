@@ -67,6 +67,18 @@ def test_no_page_needs_a_network_and_notebooks_have_their_pictures(site):
         assert pages[f"notebooks/{path.stem}.html"].count('src="data:image/') == read(path).count('"image/'), path.stem
 
 
+def test_formulas_are_rendered_records_lead_back_and_notebooks_can_be_downloaded(site):
+    pages = {str(page.relative_to(site)): page.read_text(encoding="utf-8") for page in site.rglob("*.html")}
+    assert pages["search-free.html"].count("<math") > 5
+    assert [name for name, page in pages.items() if "arithmatex" in page] == []
+    inside = {name: page for name, page in pages.items() if name.startswith(("results/", "agents/"))}
+    assert len(inside) > 30
+    back = {"results": "records.html", "agents": "leaderboard.html"}
+    assert [name for name, page in inside.items() if f'{back[name.split("/")[0]]}">←' not in page] == []
+    for path in (ROOT / "notebooks").glob("*.ipynb"):
+        assert (site / "notebooks" / path.name).read_text(encoding="utf-8") == path.read_text(encoding="utf-8")
+
+
 def test_the_reference_pages_list_every_flag_and_show_the_source_of_the_interface(site):
     config, commands, interface = (text_of(site / f"{name}.html") for name in ("config", "commands", "api"))
     flags = [*flags_of(presets.tic_tac_toe()), *flags_of(Session())]
