@@ -16,7 +16,7 @@ REMEDIES = {
     "tune": LOWER_SIZES,
     "evaluate": LOWER_SEARCH,
     "play": LOWER_SEARCH,
-    "doctor": LOWER_SEARCH,
+    "doctor": "use --device cpu",
 }
 """What each command advises when a device's memory is full."""
 

@@ -174,6 +174,8 @@ def train(
         print("interrupted before there was anything to save; run the same command again", file=sys.stderr)
         return status
     print_what_next(run.folder, run.algorithm.environment.num_players)
+    if run_directory.has_ended(run.folder) and not have_risen(metrics.read_records(run.folder)):
+        print(f"its scores did not rise; this may say why: {command('doctor')} {shlex.quote(str(run.folder))}")
     return status
 
 
@@ -218,5 +220,3 @@ def print_what_next(run_dir: Path, num_players: int) -> None:
     print(f"play:   {command('play')} --run {run} --web")
     if num_players == 1:
         print(f"returns: {command('evaluate')} returns --run {run}")
-    if not have_risen(metrics.read_records(run_dir)):
-        print(f"its scores did not rise; this says why: {command('doctor')} {run}")

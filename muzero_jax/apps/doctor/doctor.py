@@ -6,8 +6,11 @@ It reads the newest checkpoint, so a run in progress can be examined too, and wr
 before its first checkpoint it examines the same algorithm with untrained weights.
 """
 
+import math
+import sys
 import textwrap
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +19,7 @@ import jax
 
 from muzero_jax import presets
 from muzero_jax.agent import make_agent
-from muzero_jax.algorithm import Algorithm, Build, make_algorithm
+from muzero_jax.algorithm import Algorithm, Build, make_algorithm, playing
 from muzero_jax.apps.doctor import games, learning, records
 from muzero_jax.apps.doctor.findings import Symptom, find
 from muzero_jax.apps.doctor.records import Numbers
@@ -24,6 +27,7 @@ from muzero_jax.apps.evaluation import players
 from muzero_jax.apps.evaluation.arena import ShardedMatch
 from muzero_jax.config import config_file
 from muzero_jax.config.config import Config, without_record
+from muzero_jax.games.catalogue import needs_key
 from muzero_jax.ops.mesh import make_mesh, placed_shapes
 from muzero_jax.own.trust import OWN_FILES_ALONE, Trust
 from muzero_jax.run import metrics, program
@@ -31,10 +35,12 @@ from muzero_jax.storage import run_directory
 from muzero_jax.storage.checkpoint import checkpoint_steps, restore_learner
 from muzero_jax.types import TrainState
 
-NUM_ENVS, MATCH_GAMES = 64, 128
-"""Games of self-play at once, and of the match between the search and the policy head."""
+NUM_ENVS, MATCH_GAMES, MATCH_SIMULATIONS = 64, 128, 32
+"""Games of self-play at once, and of the match between the search and the policy head, with its simulations."""
 MOST_FRAMES = 1024
 """Most moves of each game of self-play."""
+MOST_BYTES = 2**28
+"""Most memory for what is played; its numbers take several times as much."""
 
 WIDTH = 100
 """Columns of the text."""
@@ -88,7 +94,9 @@ def examine(
     """`doctor`, with the command's own arguments."""
     config = config_file.load(run, trust)
     known = metrics.read_records(run)
-    numbers = records.measure(config, known, presets.preset(config.env, config.board_size))
+    with redirect_stdout(sys.stderr):  # presets may say what they chose
+        usual = presets.preset(config.env, config.board_size)
+    numbers = records.measure(config, known, usual)
     numbers["has_ended"] = float(run_directory.has_ended(run))
     num_rollouts, smaller = shortened(config, known)
     algorithm = build(without_record(smaller)) if build else make_algorithm(smaller)
@@ -99,6 +107,7 @@ def examine(
         shapes = placed_shapes(state.learner, jax.sharding.SingleDeviceSharding(jax.devices()[0]))
         iteration, learner = restore_learner(run / run_directory.CHECKPOINTS, shapes)
         untrained = learning.untrained(learner.params, state.learner.params)
+        numbers["updates"] = float(learner.num_updates)
         state = state._replace(learner=learner)
     else:
         say("no checkpoint: its games and updates are examined with untrained weights")
@@ -106,15 +115,18 @@ def examine(
     if not config.optimiser.reconstruction_weight:  # then nothing trains it, and perhaps nothing reads it
         untrained = [name for name in untrained if not name.startswith("decoder.")]
     numbers["untrained_weights"] = float(len(untrained))
-    first = jax.tree.map(lambda x: x.copy(), state.actor.env_state)
     after, played = games.play(algorithm, state, num_rollouts)
-    numbers |= games.compare_with_rules(algorithm.environment, first, played)
-    numbers |= games.measure(played, algorithm.environment.num_players)
+    numbers |= games.compare_with_rules(algorithm.environment, state.actor.env_state, played)
+    if not config.offline:
+        numbers |= games.measure(played, algorithm.environment.num_players)
     say("compiling an update ...")
     numbers |= learning.measure(learning.look(config, algorithm, after))
+    if needs_key(algorithm.environment):  # a reward of chance cannot be foreseen
+        numbers.pop("reward_error", None)
     if algorithm.environment.num_players == 2 and config.model != "none":
         say("compiling a match between the search and the policy head ...")
         numbers["search_beats_head"] = match_with_head(config, algorithm, state)
+    numbers = {name: value for name, value in numbers.items() if math.isfinite(value)}
     return Diagnosis(str(run), iteration, find(numbers, untrained), numbers)
 
 
@@ -124,7 +136,9 @@ def shortened(config: Config, known: list[metrics.Record]) -> tuple[int, Config]
     lengths = [record["selfplay/mean_length"] for record in known if record.get("selfplay/mean_length")]
     wanted = max(config.frames_to_learn + length, 2.5 * lengths[-1] if lengths else 0.0)
     num_rollouts = -(-int(min(wanted, max(MOST_FRAMES, config.frames_to_learn + length))) // length)
-    num_envs = min(NUM_ENVS, config.self_play.num_envs)
+    environment = playing.build_environment(config)
+    frame = 4 * (math.prod(environment.observation_shape) + 3 * environment.num_actions)  # bytes
+    num_envs = min(NUM_ENVS, config.self_play.num_envs, max(8, MOST_BYTES // (frame * num_rollouts * length)))
     return num_rollouts, replace(
         config,
         board_sizes=(),
@@ -139,7 +153,7 @@ def match_with_head(config: Config, algorithm: Algorithm, state: TrainState) -> 
     agent = make_agent(config, algorithm, params=params)
     match = ShardedMatch(
         agent.environment,
-        players.searching(agent),
+        players.searching(agent, min(agent.num_simulations, MATCH_SIMULATIONS)),
         players.policy_head(agent),
         make_mesh(1),
         num_games=MATCH_GAMES,

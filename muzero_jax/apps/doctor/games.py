@@ -1,5 +1,6 @@
 """What self-play with a run's last weights shows, and whether what it stores agrees with the rules."""
 
+from collections import Counter
 from typing import Any
 
 import jax
@@ -19,6 +20,8 @@ from muzero_jax.types import Environment, EnvState, TrainState, Transition
 
 OPENING = 6
 """Moves by which openings are told apart."""
+LEAST_PREFERENCE = 0.02
+"""Policies that prefer their moves less are too near uniform to tell whether moves follow them."""
 CLOSE = 1e-6
 
 
@@ -79,7 +82,7 @@ def compare_with_rules(environment: Environment, first: EnvState, played: Transi
 def measure(played: Transition, num_players: int) -> Numbers:
     """The numbers of moves [T, B, ...] of self-play."""
     legal = np.asarray(played.legal_action_mask)
-    policy = np.asarray(played.search_policy, np.float64)
+    policy = np.asarray(played.search_policy)
     action = np.asarray(played.action)[..., None]
     of_played = np.take_along_axis(policy, action, -1)[..., 0]
     by_search = (policy**2).sum(-1)
@@ -88,12 +91,10 @@ def measure(played: Transition, num_players: int) -> Numbers:
     found = {
         "illegal_moves": 1 - float(np.take_along_axis(legal, action, -1).mean()),
         "random_share": float(played.explored.mean()),
-        "search_entropy": entropy(policy, legal),
     }
-    if is_choice.any():
-        found["follows_search"] = float(
-            (of_played - by_chance)[is_choice].sum() / (by_search - by_chance)[is_choice].sum()
-        )
+    preference = float((by_search - by_chance)[is_choice].mean()) if is_choice.any() else 0.0
+    if preference > LEAST_PREFERENCE:
+        found["follows_search"] = float((of_played - by_chance)[is_choice].mean()) / preference
     lasts = whole_games(played.is_last)
     found["games"] = float(len(lasts))
     if not lasts:
@@ -103,8 +104,10 @@ def measure(played: Transition, num_players: int) -> Numbers:
     found["rewarded_games"] = float(
         np.mean([(played.reward[start : end + 1, b] != 0).any() for start, end, b in lasts])
     )
-    openings = {tuple(played.action[start : start + OPENING, b].tolist()) for start, _, b in lasts}
-    found["distinct_openings"] = len(openings) / len(lasts)
+    openings = Counter(
+        tuple(played.action[start : min(end + 1, start + OPENING), b].tolist()) for start, end, b in lasts
+    )
+    found["commonest_opening"] = max(openings.values()) / len(lasts)
     results = [result_for_the_first(played, *game) for game in lasts]
     if num_players == 2 and any(results):
         found["first_player_wins"] = float(np.mean([result > 0 for result in results if result]))

@@ -20,6 +20,7 @@ from muzero_jax.apps.doctor.games import entropy
 from muzero_jax.apps.doctor.records import Numbers
 from muzero_jax.config.config import Config
 from muzero_jax.learning import unroll
+from muzero_jax.learning.learner import search_params
 from muzero_jax.ops.mesh import make_mesh, shard_map
 from muzero_jax.run import program
 from muzero_jax.storage import shapes
@@ -27,6 +28,8 @@ from muzero_jax.types import Params, SearchRoots, Targets, TrainState, Transitio
 
 ENOUGH = 16
 """Windows of a kind from which a mean is taken."""
+FLAT = 0.02
+"""Values that spread less are all alike."""
 MIDDLE = 0.5
 """Progress at which schedules are looked at."""
 
@@ -86,7 +89,7 @@ def _look(
     found_value = jnp.full(len(sample.slot), jnp.nan)
     if reanalyzes:
         roots = SearchRoots(*jax.tree.map(lambda x: x[:, 0], (observations, legal, fresh.state)))
-        found_value = algorithm.search()(params, key, roots).value
+        found_value = algorithm.search()(search_params(state.learner), key, roots).value
     return Looked(
         window=window._replace(observation=observations, state=None),
         policy=fresh.search_policy[:, :num_frames],
@@ -115,7 +118,8 @@ def measure(seen: Looked) -> Numbers:
         found |= of_the_model(seen)
     refreshed = seen.fresh_value != seen.window.search_value[:, 0]
     if refreshed.sum() >= ENOUGH and not np.isnan(seen.found_value).any():
-        found["stale_value"] = float(np.abs(seen.found_value - seen.fresh_value)[refreshed].mean())
+        distances = np.abs(seen.found_value - seen.fresh_value)[refreshed]
+        found["stale_value"] = float(distances.mean() / max(np.std(seen.found_value[refreshed]), FLAT))
     return found
 
 
@@ -125,14 +129,16 @@ def of_values(seen: Looked) -> Numbers:
     target = seen.targets.value[:, 0]
     value = seen.seen_value[:, 0]
     found = {"value_spread": float(value.std()), "target_spread": float(target.std())}
-    for name, rest in (("odd", 1), ("even", 0)):
+    for rest in (0, 1):  # moves before the end, because a sign may be wrong for one side only
         those = is_known & (moves_left % 2 == rest)
         if those.sum() >= ENOUGH and outcome[those].any():
-            found[f"target_error_{name}"] = float(np.abs(target - outcome)[those].sum() / np.abs(outcome[those]).sum())
-    if errors := [error for name, error in found.items() if name.startswith("target_error")]:
-        found["target_error"] = max(errors)
-    if is_known.sum() >= ENOUGH and outcome[is_known].any():
+            size = np.abs(outcome[those]).sum()
+            error, flipped = (float(np.abs(sign * target - outcome)[those].sum() / size) for sign in (1, -1))
+            if error >= found.get("target_error", 0.0):
+                found |= {"target_error": error, "flipped_target_error": flipped}
+    if is_known.sum() >= ENOUGH and outcome[is_known].any() and value.std() > FLAT:
         found["value_agrees"] = correlation(value[is_known], outcome[is_known])
+        found["value_agrees_within"] = 2 / float(np.sqrt(is_known.sum()))
     return found
 
 
@@ -146,7 +152,6 @@ def of_policies(seen: Looked, legal: Bool[Any, "N K1 A"]) -> Numbers:
         "policies_learned": float((seen.targets.policy_mask > 0)[is_alive].mean()),
         "prior_entropy": entropy(seen.seen_policy[:, 0], legal[:, 0]),
         "target_entropy": entropy(seen.policy[:, 0], legal[:, 0]),
-        "prior_distance": distance(seen.seen_policy[:, 0], seen.policy[:, 0]),
     }
     if target.shape[1] > 1:
         goes_on = is_alive[:, 1]
@@ -166,7 +171,7 @@ def of_the_model(seen: Looked) -> Numbers:
         found["reward_target_error"] = float(np.abs(seen.targets.reward - true)[is_alive[:, :-1]].sum() / size)
         found["reward_error"] = float(np.abs(seen.imagined_reward - true)[is_rewarded].sum() / size)
     goes_on = is_alive[:, 1]
-    if goes_on.sum() >= ENOUGH:
+    if goes_on.sum() >= ENOUGH and np.std(seen.seen_value[goes_on, 1]) > FLAT:
         found["imagined_agrees"] = correlation(seen.imagined_value[goes_on, 1], seen.seen_value[goes_on, 1])
     return found
 

@@ -12,6 +12,8 @@ Numbers = dict[str, float]
 """What was measured, by name. A number that this run does not have is absent."""
 RISE, GOOD = 0.1, 0.8
 """A score that rose by so much, or is so high, shows that a run learned something."""
+SERIES = 8
+"""Records from which it shows whether a loss moves."""
 JUMP = 1.3
 """A loss that grows by this factor from one record to the next has jumped."""
 
@@ -26,40 +28,50 @@ def measure(config: Config, records: Sequence[Mapping[str, Any]], usual: Config)
     if not learned:
         return {}
     last = records[-1]
-    found = {"updates": float(last["total/updates"])}
+    found = {"updates": float(last["total/updates"]), "evaluation_games": float(config.evaluation.games)}
     if frames := last.get("total/frames"):
         found["samples_per_frame"] = last["total/updates"] * config.optimiser.batch_size / frames
         found["usual_samples_per_frame"] = samples_per_frame(usual)
     if rates := _series(learned, "train/learning_rate"):
-        found["learning_rate"] = max(rates)
-        found["usual_learning_rate"] = usual.optimiser.learning_rate
         found["learning_rate_left"] = rates[-1] / max(rates)
         found["usual_learning_rate_left"] = 0.1 if usual.optimiser.schedule == "cosine" else 1.0
-    norms = _series(learned, "train/gradient_norm")
-    found["clipped_share"] = float(np.mean(np.array(norms) > config.optimiser.max_gradient_norm))
-    losses = np.array(_series(learned, "train/loss"))
+        if config.optimiser.name == usual.optimiser.name:  # others need other rates
+            found["learning_rate"] = max(rates)
+            found["usual_learning_rate"] = usual.optimiser.learning_rate
+    if norms := _series(learned, "train/gradient_norm"):
+        found["clipped_share"] = float(np.mean(np.array(norms) > config.optimiser.max_gradient_norm))
+    of_one_board = [record for record in learned if record.get("train/board_size") == last_board(learned)]
+    losses = np.array(_series(of_one_board, "train/loss"))
     if len(losses) > 1:
         found["jump_share"] = float(np.mean(losses[1:] > JUMP * losses[:-1]))
-    for name in ("policy", "value", "reward"):
-        if len(series := _series(learned, f"train/{name}_loss")) >= 8:
-            quarter = len(series) // 4
-            start, end = np.mean(series[:quarter]), np.mean(series[-quarter:])
-            found[f"{name}_loss_left"] = float(end / start) if start else 1.0
+    for name in ("policy", "value"):
+        if len(series := _series(learned, f"train/{name}_loss")) >= SERIES:
             found[f"{name}_loss_varies"] = float(np.std(series) / (np.mean(series) + 1e-9))
-    return found | _scores(config, records)
+    return found
+
+
+def last_board(learned: Sequence[Mapping[str, Any]]) -> float | None:
+    """The board of the last record, in a run over several, whose losses differ."""
+    return learned[-1].get("train/board_size")
 
 
 def have_risen(records: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the run became better: a score rose by `RISE` or is `GOOD`, or returns are above those of random play.
+    """Whether the run became better: a score rose by `RISE`, is `GOOD`, or that against random play is above a half.
 
-    True if nothing was measured.
+    Returns count if they are above those of random play. With fewer than two evaluations nobody can tell, and it is True.
     """
-    scores = [metrics.scores(record) for record in records if metrics.is_evaluation(record)]
-    opponents = {name for score in scores for name in score if not metrics.is_points(name)}
-    series = [[score[name] for score in scores if score.get(name) is not None] for name in opponents]
+    scored = {record["iteration"]: metrics.scores(record) for record in records if metrics.is_evaluation(record)}
+    if len(scored) < 2:
+        return True
+    opponents = {name for score in scored.values() for name in score if not metrics.is_points(name)}
+    series = {name: [x[name] for x in scored.values() if x.get(name) is not None] for name in opponents}
+    verdicts = [
+        x[-1] >= GOOD or x[-1] > x[0] + RISE or (name == "random" and x[-1] > 0.5 + RISE)
+        for name, x in series.items()
+        if x
+    ]
     by_chance = _series(records, metrics.RANDOM_RETURN)
     returns = _series(records, metrics.RETURN)
-    verdicts = [x[-1] >= GOOD or x[-1] > x[0] + RISE for x in series if x]
     if by_chance and returns:
         verdicts.append(returns[-1] > by_chance[-1])
     return any(verdicts) or not verdicts
@@ -70,19 +82,6 @@ def samples_per_frame(config: Config) -> float:
     optimiser = config.optimiser
     play = config.self_play
     return optimiser.updates_per_iteration * optimiser.batch_size / (play.num_envs * play.rollout_length)
-
-
-def _scores(config: Config, records: Sequence[Mapping[str, Any]]) -> Numbers:
-    """First and last scores against the strongest opponent of all evaluations."""
-    found = {"evaluation_games": float(config.evaluation.games)}
-    for opponent in ("random", "mcts:100"):
-        if len(series := _series(records, f"eval/{opponent}")) > 1:
-            found |= {f"score_{opponent}": series[-1], f"first_score_{opponent}": series[0]}
-    if returns := _series(records, metrics.RETURN):
-        found["mean_return"] = returns[-1]
-    if by_chance := _series(records, metrics.RANDOM_RETURN):
-        found["random_return"] = by_chance[-1]
-    return found
 
 
 def _series(records: Sequence[Mapping[str, Any]], name: str) -> list[float]:
