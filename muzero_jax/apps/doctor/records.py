@@ -58,7 +58,7 @@ def last_board(learned: Sequence[Mapping[str, Any]]) -> float | None:
 def have_risen(records: Sequence[Mapping[str, Any]]) -> bool:
     """Whether the run became better: a score rose by `RISE`, is `GOOD`, or that against random play is above a half.
 
-    Returns count if they are above those of random play. With fewer than two evaluations nobody can tell, and it is True.
+    Returns count if they are above those of random play. It is True if fewer than two evaluations can tell nothing.
     """
     scored = {record["iteration"]: metrics.scores(record) for record in records if metrics.is_evaluation(record)}
     if len(scored) < 2:
