@@ -17,6 +17,8 @@ from muzero_jax.types import Environment
 MOST_POINTS = {"kuhn_poker": 2.0, "leduc_holdem": 13.0}
 """The largest return, where few random games show it."""
 STEPS = 8
+TREMBLE = 0.03
+"""Share of random moves, through which returns continue, so that self-play also meets what follows rare moves."""
 
 
 def hidden(env: str, environment: Environment) -> Config:
@@ -35,23 +37,26 @@ def hidden(env: str, environment: Environment) -> Config:
     longest = 3 * longest_game(moves) // 2 + 1
     if not game_of(environment).shows_moves:  # dark games, in which each player may try each cell
         longest = 2 * environment.num_actions - 1
+    trembles = env != "kuhn_poker"  # which has no rare information states
     most_points = MOST_POINTS.get(env) or max(1.0, float(np.abs(np.where(moves.over, 0.0, moves.reward)).max()))
     return Config(
         env=env,
         model="none",
-        minutes=5.0,
+        minutes=15.0 if trembles else 5.0,
         network=NetworkConfig(kind="mlp", width=128, num_bins=21, support_range=most_points),
         search=SearchConfig(policy="none", kl_weight=0.5, entropy_weight=0.015),
-        self_play=SelfPlayConfig(num_envs=512, rollout_length=STEPS, exploration=0.0),
+        self_play=SelfPlayConfig(num_envs=512, rollout_length=STEPS, exploration=TREMBLE if trembles else 0.0),
         replay=ReplayConfig(replay_length=STEPS * (2 + longest // STEPS), min_frames=0, end_weight=1),
-        targets=TargetConfig(td_steps=longest),
+        targets=TargetConfig(td_steps=longest, stop_at_exploration=False),
         # Plain steps, and a policy loss of small weight, so that predicted values keep up with the policy. The policy
-        # still circles around the equilibrium, so its average plays.
+        # still circles around the equilibrium, so its average plays, and the circles become smaller with the rate.
         optimiser=OptimiserConfig(
             name="sgd",
             batch_size=512,
             updates_per_iteration=8,
-            learning_rate=0.03,
+            learning_rate=0.1 if trembles else 0.03,
+            schedule="cosine",
+            value_weight=0.1 if trembles else 1.0,
             policy_weight=0.1,
             average_decay=0.9999,
         ),
