@@ -42,7 +42,7 @@ MOST_FRAMES = 1024
 MOST_BYTES = 2**28
 """Most memory for what is played; its numbers take several times as much."""
 
-WIDTH = 100
+WIDTH = 88
 """Columns of the text."""
 Say = Callable[[str], None]
 
