@@ -249,7 +249,7 @@ SIGNS = (
     ),
     Sign(
         "training is unstable",
-        lambda n: n["clipped_share"] > 0.5 or n["jump_share"] > 0.2,
+        lambda n: has_learned(n) and (n["clipped_share"] > 0.5 or n["jump_share"] > 0.2),
         "{clipped_share:.0%} of gradients are clipped, and in {jump_share:.0%} of records the loss jumps",
         "below 10% of each",
         "likely",
