@@ -33,14 +33,7 @@ def train_iteration(state: TrainState, progress: Array, *, algorithm: Algorithm)
       the state after the iteration, and scalar metrics, equal on all devices.
     """
     rollout_key, learn_key = jax.random.split(iteration_key(state))
-    actor, trajectory = algorithm.rollout(
-        state.learner.params,
-        state.actor,
-        rollout_key,
-        environment=algorithm.environment,
-        search=algorithm.search(noise=True),
-        choose=algorithm.choose,
-    )
+    actor, trajectory = algorithm.play(state.learner.params, state.actor, rollout_key)
     buffer = replay.add(state.replay, trajectory)
     learner, buffer, metrics = learn(state.learner, buffer, progress, learn_key, algorithm=algorithm)
     metrics |= jax.lax.psum(self_play.statistics(trajectory, state.actor, actor), AXIS)

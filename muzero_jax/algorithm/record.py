@@ -21,6 +21,7 @@ from muzero_jax.types import (
     LearnerState,
     Metrics,
     Model,
+    Params,
     ReplayState,
     Sample,
     SearchFn,
@@ -95,3 +96,8 @@ class Algorithm(NamedTuple):
     def search(self, num_simulations: int | None = None, *, noise: bool = False) -> SearchFn:
         """The search with the record's own game and network; by default with self-play's number of simulations."""
         return self.make_search(self.make_simulator(self.environment, self.model), num_simulations, noise)
+
+    def play(self, params: Params, actor: ActorState, key: Array) -> tuple[ActorState, Transition]:
+        """Self-play with the record's own game, search and choice: T moves of B games, leaves [T, B, ...]."""
+        search = self.search(noise=True)
+        return self.rollout(params, actor, key, environment=self.environment, search=search, choose=self.choose)

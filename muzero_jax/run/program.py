@@ -26,11 +26,9 @@ def init(algorithm: Algorithm, seed: Any) -> TrainState:
     actor_key, learner_key = jax.random.split(jax.random.fold_in(seed_key, _INIT))
     environment = algorithm.environment
     model = algorithm.model
-    search = algorithm.search(noise=True)
     actor = algorithm.init_actor(environment, actor_key)
     learner = algorithm.init_learner(model, algorithm.optimiser, learner_key)
-    play = partial(algorithm.rollout, environment=environment, search=search, choose=algorithm.choose)
-    _, trajectory = jax.eval_shape(play, learner.params, actor, actor_key)
+    _, trajectory = jax.eval_shape(algorithm.play, learner.params, actor, actor_key)
     transition = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape[2:], x.dtype), trajectory)
     return TrainState(actor, learner, algorithm.init_replay(transition), jnp.int32(0), seed_key)
 

@@ -175,10 +175,9 @@ def self_play(config: Config, num_devices: int) -> Variant:
     """Self-play as one program: T moves of B games, shared among the devices; the unit is a move."""
     algorithm = make_algorithm(config)
     mesh = make_mesh(num_devices)
-    bound = {"environment": algorithm.environment, "search": algorithm.search(noise=True), "choose": algorithm.choose}
 
     def play(actor, params, key):
-        return algorithm.rollout(params, actor, jax.random.fold_in(key, jax.lax.axis_index(AXIS)), **bound)
+        return algorithm.play(params, actor, jax.random.fold_in(key, jax.lax.axis_index(AXIS)))
 
     moves = PartitionSpec(None, AXIS)
     program = jax.jit(shard_map(play, mesh, (GAMES, EVERYWHERE, EVERYWHERE), (GAMES, moves)), donate_argnums=0)

@@ -28,7 +28,7 @@ from muzero_jax.apps.evaluation.arena import ShardedMatch
 from muzero_jax.config import config_file
 from muzero_jax.config.config import Config, without_record
 from muzero_jax.games.catalogue import needs_key
-from muzero_jax.ops.mesh import make_mesh, placed_shapes
+from muzero_jax.ops.mesh import make_mesh
 from muzero_jax.own.trust import OWN_FILES_ALONE, Trust
 from muzero_jax.run import metrics, program
 from muzero_jax.storage import run_directory
@@ -104,8 +104,7 @@ def examine(
     state = program.make_init(algorithm, config.seed, make_mesh(1))()
     iteration, untrained = 0, []
     if checkpoint_steps(run / run_directory.CHECKPOINTS):
-        shapes = placed_shapes(state.learner, jax.sharding.SingleDeviceSharding(jax.devices()[0]))
-        iteration, learner = restore_learner(run / run_directory.CHECKPOINTS, shapes)
+        iteration, learner = restore_learner(run / run_directory.CHECKPOINTS, state.learner)
         untrained = learning.untrained(learner.params, state.learner.params)
         numbers["updates"] = float(learner.num_updates)
         state = state._replace(learner=learner)

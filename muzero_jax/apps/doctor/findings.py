@@ -1,7 +1,7 @@
 """What the numbers of a run mean: a table of signs, the likeliest causes of a failure first.
 
-Limits lie between the sound runs and those with planted faults of docs/results/doctor (`python -m pytest -m slow
-tests/apps/doctor`). A number that a run does not have is NaN, so that its signs are absent.
+Limits lie between the sound runs and those with planted faults of docs/results/2026-11-29-doctor.md (`python -m
+pytest -m slow tests/apps/doctor`). A number that a run does not have is NaN, so that its signs are absent.
 """
 
 import math
@@ -265,7 +265,7 @@ SIGNS = (
     ),
     Sign(
         "a loss does not move",
-        lambda n: has_learned(n) and min(_known(n["value_loss_varies"], n["policy_loss_varies"], none=1.0)) < 1e-3,
+        lambda n: has_learned(n) and (n["value_loss_varies"] < 1e-3 or n["policy_loss_varies"] < 1e-3),
         "the value loss varies by {value_loss_varies:.1%}, the policy loss by {policy_loss_varies:.1%}",
         "10% to 50%",
         "likely",
@@ -300,8 +300,3 @@ def find(numbers: Numbers, untrained: Sequence[str] = ()) -> list[Symptom]:
         if s.is_there(known)
     ]
     return sorted(found, key=lambda finding: ORDER.index(finding.surety))
-
-
-def _known(*numbers: float, none: float = 0.0) -> Sequence[float]:
-    """Those that are numbers; `none` if there is none."""
-    return [x for x in numbers if not math.isnan(x)] or [none]

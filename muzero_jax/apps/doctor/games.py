@@ -31,14 +31,7 @@ def play(algorithm: Algorithm, state: TrainState, num_rollouts: int) -> tuple[Tr
     everywhere = PartitionSpec()
 
     def advance(state: TrainState, key: Array) -> tuple[TrainState, Transition]:
-        actor, moves = algorithm.rollout(
-            state.learner.params,
-            state.actor,
-            key,
-            environment=algorithm.environment,
-            search=algorithm.search(noise=True),
-            choose=algorithm.choose,
-        )
+        actor, moves = algorithm.play(state.learner.params, state.actor, key)
         return state._replace(actor=actor, replay=replay.add(state.replay, moves)), moves._replace(state=None)
 
     step = jax.jit(shard_map(advance, make_mesh(1), (parts, everywhere), (parts, everywhere)))
@@ -126,8 +119,12 @@ def whole_games(is_last: Bool[Any, "T B"]) -> list[tuple[int, int, int]]:
 
 def result_for_the_first(played: Transition, start: int, end: int, b: int) -> float:
     """A game's return, for the player who made its first move."""
-    signs = np.cumprod([1.0, *played.discount[start:end, b]])
-    return float((signs * played.reward[start : end + 1, b]).sum())
+    return returned(played.reward[start : end + 1, b], played.discount[start : end + 1, b])
+
+
+def returned(reward: Float[Any, " T"], discount: Float[Any, " T"]) -> float:
+    """The return of a game's moves to its end, for the player who makes the first."""
+    return float((np.cumprod([1.0, *discount[:-1]]) * reward).sum())
 
 
 def entropy(policy: Float[Any, "*n A"], legal: Bool[Any, "*n A"]) -> float:

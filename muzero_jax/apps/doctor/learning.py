@@ -16,11 +16,12 @@ from jaxtyping import Bool, Float, Int
 
 from muzero_jax.algorithm import Algorithm
 from muzero_jax.algorithm.learning import build_stops
-from muzero_jax.apps.doctor.games import entropy
+from muzero_jax.apps.doctor.games import entropy, returned
 from muzero_jax.apps.doctor.records import Numbers
 from muzero_jax.config.config import Config
 from muzero_jax.learning import unroll
 from muzero_jax.learning.learner import search_params
+from muzero_jax.learning.stacked_weights import norm
 from muzero_jax.ops.mesh import make_mesh, shard_map
 from muzero_jax.run import program
 from muzero_jax.storage import shapes
@@ -101,12 +102,8 @@ def _look(
         imagined_value=model.to_scalar(imagined.value_logits),
         imagined_reward=model.to_scalar(imagined.reward_logits)[:, 1:],
         stops=stops(window),
-        step_size=_length(jax.tree.map(jnp.subtract, updated.params, params)) / _length(params),
+        step_size=norm(jax.tree.map(jnp.subtract, updated.params, params)) / norm(params),
     )
-
-
-def _length(tree: Params) -> Array:
-    return jnp.sqrt(sum(jnp.sum(jnp.square(x)) for x in jax.tree.leaves(tree)))
 
 
 def measure(seen: Looked) -> Numbers:
@@ -191,8 +188,7 @@ def outcomes(
         ends = np.nonzero(window.is_last[n])[0]
         end = int(ends[0]) if len(ends) else length
         if end < length and not stops[n, : end + 1].any():
-            signs = np.cumprod([1.0, *window.discount[n, :end]])
-            outcome[n] = (signs * window.reward[n, : end + 1]).sum()
+            outcome[n] = returned(window.reward[n, : end + 1], window.discount[n, : end + 1])
             moves_left[n] = end + 1
             is_known[n] = True
     return outcome, moves_left, is_known

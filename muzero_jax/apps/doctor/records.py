@@ -41,7 +41,8 @@ def measure(config: Config, records: Sequence[Mapping[str, Any]], usual: Config)
     if norms := _series(learned, "train/gradient_norm"):
         later = np.array(norms[len(norms) // 2 :])  # the first gradients are always large
         found["clipped_share"] = float(np.mean(later > config.optimiser.max_gradient_norm))
-    of_one_board = [record for record in learned if record.get("train/board_size") == last_board(learned)]
+    last_board = learned[-1].get("train/board_size")  # in a run over several, whose losses differ
+    of_one_board = [record for record in learned if record.get("train/board_size") == last_board]
     losses = np.array(_series(of_one_board, "train/loss"))
     if len(losses) > 1:
         found["jump_share"] = float(np.mean(losses[1:] > JUMP * losses[:-1]))
@@ -49,11 +50,6 @@ def measure(config: Config, records: Sequence[Mapping[str, Any]], usual: Config)
         if len(series := _series(learned, f"train/{name}_loss")) >= SERIES:
             found[f"{name}_loss_varies"] = float(np.std(series) / (np.mean(series) + 1e-9))
     return found
-
-
-def last_board(learned: Sequence[Mapping[str, Any]]) -> float | None:
-    """The board of the last record, in a run over several, whose losses differ."""
-    return learned[-1].get("train/board_size")
 
 
 def have_risen(records: Sequence[Mapping[str, Any]]) -> bool:
