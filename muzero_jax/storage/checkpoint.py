@@ -157,8 +157,6 @@ def restore_replay(directory: str | Path, abstract_replay: ReplayState) -> tuple
 def restore_learner(directory: str | Path, abstract_learner: LearnerState) -> tuple[int, LearnerState]:
     """Restores only the weights and the optimiser's state, from the newest checkpoint: (step, learner).
 
-    `abstract_learner` may hold arrays, of which only shapes and shardings are read.
-
     Raises `ValueError` like `restore_params`.
     """
     folder = _find(directory)

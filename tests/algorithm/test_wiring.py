@@ -25,7 +25,7 @@ from muzero_jax.run.flops import Flops
 from muzero_jax.run.memory import Plan
 from muzero_jax.run.metrics import RANDOM_RETURN, RETURN, read_records
 from muzero_jax.run.program import make_chunk, make_init
-from muzero_jax.types import Batch, LearnerState, ReplayState, Sample, TrainState
+from muzero_jax.types import ActorState, Batch, LearnerState, ReplayState, Sample, TrainState
 from tests.reference import double_nim, gamble, tiny_run
 from tests.reference.models import random_params
 from tests.reference.tiny_run import CONFIG, on_host
@@ -196,7 +196,8 @@ def test_the_rollout_gets_replaced_fields_of_the_algorithm():
         rollout=rollout, make_search=lambda *of: partial(print, *of), make_simulator=lambda *of: of, choose="mine"
     )
     algorithm = algorithm._replace(environment="my game", model="my network")
-    state = TrainState(None, LearnerState(None, None, None), None, jnp.int32(0), jax.random.key(0))  # type: ignore
+    learner, actor = LearnerState(None, None, None), ActorState(None, None)  # type: ignore
+    state = TrainState(actor, learner, None, jnp.int32(0), jax.random.key(0))  # type: ignore
     with pytest.raises(StopIteration):
         jax.vmap(lambda progress: training.train_iteration(state, progress, algorithm=algorithm), axis_name=AXIS)(
             jnp.zeros(1)

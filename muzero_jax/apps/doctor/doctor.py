@@ -101,10 +101,11 @@ def examine(
     num_rollouts, smaller = shortened(config, known)
     algorithm = build(without_record(smaller)) if build else make_algorithm(smaller)
     say("compiling self-play ...")
-    state = program.make_init(algorithm, config.seed, make_mesh(1))()
+    init = program.make_init(algorithm, config.seed, make_mesh(1))
+    state = init()
     iteration, untrained = 0, []
     if checkpoint_steps(run / run_directory.CHECKPOINTS):
-        iteration, learner = restore_learner(run / run_directory.CHECKPOINTS, state.learner)
+        iteration, learner = restore_learner(run / run_directory.CHECKPOINTS, init.eval_shape().learner)
         untrained = learning.untrained(learner.params, state.learner.params)
         numbers["updates"] = float(learner.num_updates)
         state = state._replace(learner=learner)
