@@ -2,7 +2,8 @@
 
 Who plays on a hidden stone learns that it is there. In the classical game they then try again, in the abrupt one their
 turn is over (Rudolph et al. 2026, arXiv 2502.08938, play both). An observation shows the own stones, the opponent's
-that were found, who one is, and in which order one tried the cells: all that the player knows. There is no swap.
+that were found, and who one is. It leaves out in which order one tried the cells, so that few enough states remain for
+an exact best response, which does remember it. There is no swap.
 """
 
 from collections.abc import Callable
@@ -25,12 +26,12 @@ Wins = Callable[[Array, Array], Array]
 
 
 class PhantomState(NamedTuple):
-    """Both players' stones, and what they tried."""
+    """Both players' stones, and the cells that they tried."""
 
     stones: Array  # [2, N] bool
-    order: Array  # [2, N] int32: the cell was this player's so-manyth try; 0 if not tried
+    tried: Array  # [2, N] bool
     current_player: Array  # [] int32; 0 moves first
-    observation: Array  # [n, n, 3 + N] bool: own stones, those found, whether one moved second, N planes of the order
+    observation: Array  # [n, n, 3] bool: own stones, those found, whether one moved second
     rewards: Array
     terminated: Array
     truncated: Array
@@ -55,8 +56,8 @@ class Phantom:
         """An empty board."""
         del key
         cells = self.size**2
-        none, never = jnp.zeros((2, cells), bool), jnp.bool_(False)
-        return self._state(none, jnp.zeros((2, cells), jnp.int32), jnp.int32(0), jnp.zeros(2), never)
+        none = jnp.zeros((2, cells), bool)
+        return self._state(none, none, jnp.int32(0), jnp.zeros(2), jnp.bool_(False))
 
     def step(self, state: PhantomState, action: Array, key: Array | None = None) -> PhantomState:
         """A try; after a game's end nothing changes."""
@@ -65,29 +66,26 @@ class Phantom:
         is_taken = state.stones[1 - mover, action]
         goes_on = ~state.terminated
         placed = state.stones.at[mover, action].set(state.stones[mover, action] | (~is_taken & goes_on))
-        tries = state.order[mover]
-        order = state.order.at[mover, action].set(jnp.where(goes_on, jnp.max(tries) + 1, tries[action]))
+        tried = state.tried.at[mover, action].set(state.tried[mover, action] | goes_on)
         won = goes_on & ~is_taken & self._wins(placed[mover], mover)
         own = jnp.where(won, 1.0, 0.0)
         keeps_turn = is_taken & (not self._abrupt) | won | ~goes_on
         ended = state.terminated | won | placed.any(axis=0).all()
         player = jnp.where(keeps_turn, mover, 1 - mover)
-        return self._state(placed, order, player, jnp.where(jnp.arange(2) == mover, own, -own), ended)
+        return self._state(placed, tried, player, jnp.where(jnp.arange(2) == mover, own, -own), ended)
 
-    def _state(self, placed: Array, order: Array, player: Array, rewards: Array, terminated: Array) -> PhantomState:
+    def _state(self, placed: Array, tried: Array, player: Array, rewards: Array, terminated: Array) -> PhantomState:
         own = placed[player]
-        tried = order[player]
-        planes = jnp.stack([own, (tried > 0) & ~own, jnp.full(own.shape, player == 1)], axis=-1)
-        of_order = tried[:, None] == jnp.arange(1, self.size**2 + 1)
+        planes = jnp.stack([own, tried[player] & ~own, jnp.full(own.shape, player == 1)], axis=-1)
         return PhantomState(
             stones=placed,
-            order=order,
+            tried=tried,
             current_player=player,
-            observation=jnp.concatenate([planes, of_order], axis=-1).reshape(self.size, self.size, -1),
+            observation=planes.reshape(self.size, self.size, 3),
             rewards=rewards,
             terminated=terminated,
             truncated=jnp.bool_(False),
-            legal_action_mask=(tried == 0) | terminated,
+            legal_action_mask=~tried[player] | terminated,
         )
 
 
@@ -118,7 +116,7 @@ def joins_edges(size: int) -> Wins:
 
 def veil(state: Any, player: int) -> Any:
     """The state without the opponent's stones that `player` has not found."""
-    found = state.stones[1 - player] & (state.order[player] > 0)
+    found = state.stones[1 - player] & state.tried[player]
     return state._replace(stones=state.stones.at[1 - player].set(found))
 
 

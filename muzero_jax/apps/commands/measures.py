@@ -38,7 +38,7 @@ from muzero_jax.apps.evaluation import (
     tournament,
 )
 from muzero_jax.apps.evaluation.engine_matches import Conditions
-from muzero_jax.apps.evaluation.exploitability import MOST_HISTORIES, BestResponses
+from muzero_jax.apps.evaluation.exploitability import MOST_STATES, BestResponses
 from muzero_jax.apps.evaluation.matches import are_for_points
 from muzero_jax.apps.evaluation.players import PlayerSpec
 from muzero_jax.apps.study import comparison, learning_curves
@@ -169,8 +169,8 @@ def engine_conditions(a: GameFlags, entrants):
 class ExploitabilityFlags(RunFlags):
     """What a best response wins against the policy head, exactly, in a game with hidden information."""
 
-    most_histories: Count = MOST_HISTORIES
-    """histories of a game beyond which it is refused; some hundred thousand take a second"""
+    most_states: Count = MOST_STATES
+    """states of a game beyond which it is refused; the 283,859 of Dark Hex on 3x3 take a minute"""
 
 
 def find_best_responses(a: ExploitabilityFlags, mesh, load_agent) -> Answer:
@@ -178,9 +178,9 @@ def find_best_responses(a: ExploitabilityFlags, mesh, load_agent) -> Answer:
     agent = load_agent(a.run)
     say("compiling, then walking through the whole game, once for each seat ...")
     search = policy_head_search(agent.model)
-    judge = BestResponses(agent.environment, search, most_histories=a.most_histories)
-    progress = make_progress_report("histories")
-    found = judge.examine(agent.params, lambda count: progress(count, a.most_histories))
+    judge = BestResponses(agent.environment, search, most_states=a.most_states)
+    progress = make_progress_report("information states")
+    found = judge.examine(agent.params, progress)
     return Answer(found.result() | about(a, agent), found.text())
 
 
@@ -350,11 +350,11 @@ def make_progress_report(what: str, interval: float = 5.0) -> Callable[[int, int
     """A function `report(done, total)` that prints progress at most every `interval` seconds."""
     said_at = time.monotonic()
 
-    def report(done: int, total: int) -> None:
+    def report(done: int, total: int | None = None) -> None:
         nonlocal said_at
         if time.monotonic() - said_at > interval:
             said_at = time.monotonic()
-            say(f"{done} of {total} {what}")
+            say(f"{done:,} {what} so far" if total is None else f"{done} of {total} {what}")
 
     return report
 

@@ -28,8 +28,8 @@ from muzero_jax.types import Params
 _FINAL = 2**32 - 1  # folded into the key, so that final matches differ from those of the last evaluation
 _EVALUATION = 2**32 - 2  # folded into the seed, so that matches and training share no random numbers
 
-MOST_HISTORIES_WHILE_TRAINING = 500_000
-"""Of a game whose exploitability is measured in each evaluation, in some seconds."""
+MOST_STATES_WHILE_TRAINING = 200_000
+"""Of a game whose exploitability is measured in each evaluation, in a second."""
 QUICK_SIMULATIONS = 100
 """Rollout MCTS up to this budget plays during training; larger budgets only at the end, because they take minutes."""
 
@@ -175,7 +175,7 @@ class Versions:
         return self.ladder.ratings() if self.has_elo else {}
 
     def _exploited(self, params: Params) -> dict[str, float]:
-        """The exploitability by its metric; nothing in a game whose tree is too large."""
+        """The exploitability by its metric; nothing in a game with too many states."""
         if self.best_responses is None:
             return {}
         try:
@@ -256,9 +256,7 @@ def _best_responses(agent: Agent) -> BestResponses | None:
     if not hides(agent.environment):
         return None
     try:
-        return BestResponses(
-            agent.environment, policy_head_search(agent.model), most_histories=MOST_HISTORIES_WHILE_TRAINING
-        )
+        return BestResponses(agent.environment, policy_head_search(agent.model), most_states=MOST_STATES_WHILE_TRAINING)
     except NotWalkable:  # a game of the user's own, whose deals are not listed
         return None
 
