@@ -105,7 +105,7 @@ class OctaxRules:
         """A new episode."""
         emulator, frames, _ = self._env.reset(jax.random.key_data(key))
         wait = jnp.int32(self._env.num_actions - 1)
-        return self._made(Played(_strict(emulator), wait), frames, 0.0, False, False)
+        return self._made(Played(outside_states.strict(emulator), wait), frames, 0.0, False, False)
 
     def step(self, state: WrappedState, action: Array, key: Array) -> WrappedState:
         """One move, whose randomness comes from `key` only."""
@@ -115,7 +115,7 @@ class OctaxRules:
             action = jnp.where(jax.random.bernoulli(repeat_key, SHARE_REPEATED), before.action, action)
         emulator = before.emulator.replace(rng=jax.random.key_data(chance_key))
         emulator, (frames, rewards, terminated, truncated) = jax.lax.scan(
-            lambda emulator, _: self._hold(emulator, action), _strict(emulator), length=self._moves
+            lambda emulator, _: self._hold(emulator, action), outside_states.strict(emulator), length=self._moves
         )
         is_over = terminated | truncated
         counts = jnp.cumsum(is_over) - is_over == 0  # moves up to the end of the episode, and with it
@@ -129,7 +129,7 @@ class OctaxRules:
         with _quiet():
             emulator, frames, reward, terminated, truncated, _ = self._env.step(emulator, action)
         reward = (reward + 128) % 256 - 128 if self._wraps else reward
-        return _strict(emulator), (frames, reward, terminated, truncated)
+        return outside_states.strict(emulator), (frames, reward, terminated, truncated)
 
     def _made(self, played: Played, frames: Array, reward, terminated, truncated) -> WrappedState:
         legal = jnp.ones(self._env.num_actions, bool)
@@ -154,11 +154,6 @@ def _quiet() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         yield
-
-
-def _strict(emulator: Any) -> Any:
-    """The emulator's state without weak types, because a start and a step differ in them."""
-    return jax.tree.map(lambda x: jax.lax.convert_element_type(x, jnp.asarray(x).dtype), emulator)
 
 
 def pixels(state: EnvState) -> Squares:

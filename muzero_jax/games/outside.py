@@ -20,7 +20,12 @@ from muzero_jax.own.faults import first_line
 
 SEPARATOR = ":"
 LIST = "list"
-LIBRARIES = {"gymnax": "gymnax six", "jumanji": "jumanji six", "octax": "octax opencv-python-headless"}
+LIBRARIES = {
+    "craftax": "craftax",
+    "gymnax": "gymnax six",
+    "jumanji": "jumanji six",
+    "octax": "octax opencv-python-headless",
+}
 """Libraries, each with the packages that pip installs. `LIBRARY_games.py` has the `NAMES` of its environments, their
 `make_rules`, and optionally `facts`, a function from a name to further fields of its `Game`, and `OPTIONS`, words that
 may follow a name after colons, one of each kind: those that differ in a number only are of one kind."""

@@ -25,6 +25,11 @@ def made(inner: Any, leaves: Leaves, legal: Array, reward: Any, terminated: Any,
     )
 
 
+def strict(inner: Any) -> Any:
+    """A library's state without weak types, in which a start and a step may differ."""
+    return jax.tree.map(lambda x: jax.lax.convert_element_type(x, jnp.asarray(x).dtype), inner)
+
+
 def seen(leaves: Leaves) -> Array:
     """The observation as one array: a single part keeps its shape, several are flattened and concatenated."""
     shown = [_shown(leaf, count) for leaf, count in leaves]

@@ -120,6 +120,32 @@ def arcade(env: str) -> Config:
     )
 
 
+def craftax(env: str) -> Config:
+    """python experiments/train.py --env craftax:classic
+
+    A world that is seen in part.
+    """
+    return Config(
+        env=env,
+        minutes=60.0,
+        # An episode of Craftax-Classic has at most 22 points, and some 9 lie within the discount's reach.
+        network=NetworkConfig(kind="mlp", width=512, num_bins=101, support_range=25.0, squash=True),
+        search=SearchConfig(num_simulations=8, max_num_considered_actions=8, value_scale=0.3),
+        self_play=SelfPlayConfig(num_envs=64, exploration=0.0),
+        replay=ReplayConfig(replay_length=4096),
+        targets=TargetConfig(unroll_steps=5, td_steps=10, discount=0.99),
+        optimiser=OptimiserConfig(
+            name="muon",
+            batch_size=128,
+            updates_per_iteration=8,
+            learning_rate=0.01,
+            schedule="cosine",
+            consistency_weight=2.0,
+        ),
+        evaluation=EvaluationConfig(num_simulations=8),
+    )
+
+
 def outside(env: str) -> Config:
     """python experiments/train.py --env gymnax:CartPole-v1
 

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from muzero_jax.games import outside_states
 from muzero_jax.games.catalogue import game_of, make_notation
 from muzero_jax.games.environment import make_environment
 
@@ -35,11 +36,11 @@ def test_a_game_is_octaxs_own_loop_bit_for_bit(name):
         action, key = move
         state = state.replace(rng=jax.random.key_data(jax.random.split(key)[0]))
         state, frames, reward, terminated, truncated, _ = theirs.step(state, action)
-        return octax_games._strict(state), (frames, reward, terminated, truncated)
+        return outside_states.strict(state), (frames, reward, terminated, truncated)
 
     @jax.jit
     def both():
-        start = octax_games._strict(theirs.cached_reset_state)
+        start = outside_states.strict(theirs.cached_reset_state)
         return jax.lax.scan(ours, rules.init(jax.random.key(2)), (actions, keys)), jax.lax.scan(
             loop, start, (actions, keys)
         )

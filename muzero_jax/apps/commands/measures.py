@@ -346,7 +346,7 @@ def say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
 
 
-def make_progress_report(what: str, interval: float = 5.0) -> Callable[[int, int], None]:
+def make_progress_report(what: str, interval: float = 5.0) -> Callable[..., None]:
     """A function `report(done, total)` that prints progress at most every `interval` seconds."""
     said_at = time.monotonic()
 

@@ -1,0 +1,147 @@
+"""Craftax and Craftax-Classic (Matthews et al. 2024) as rules in pgx's form, imported only when `--env` names one.
+
+- The world is seen in part, and any move may have chance, of which nothing is kept in the state. All actions are legal.
+- Craftax shows a map as zeros and ones, and some numbers. Here a bit for each of `STEPS` says whether a number reaches
+  it, so that a frame of the replay buffer takes 220 bytes instead of 5,380. Counts are told apart up to 9, the light
+  and other shares to a tenth.
+- A reward is 1 for the first time that an episode achieves something, and a tenth of each point of health. The time
+  limit of 10,000 moves, or 100,000, is a truncation: values bootstrap across it.
+- `classic-pixels` is a picture of 63 x 63 pixels. The file of textures that Craftax makes lies in the user's cache.
+"""
+
+import importlib
+import io
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from functools import cache
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import platformdirs
+from jax import Array
+
+from muzero_jax.games import outside_states
+from muzero_jax.games.notation import named
+from muzero_jax.games.states import WrappedState
+from muzero_jax.games.view import Squares, View
+
+STEPS = np.unique(np.round([*(np.sqrt(np.arange(1, 10) - 0.5) / 10), *(np.arange(1, 11) / 10 - 0.05)], 3))
+"""Of numbers that are shares of ten, and in Craftax also square roots of counts, divided by ten."""
+KEYS = {"w": "up", "a": "left", "s": "down", "d": "right", "f": "do", ".": "noop"}
+BLOCKS = {"GRASS": ".", "WATER": "~", "TREE": "T", "PATH": "_", "CRAFTING_TABLE": "t", "SAND": ":", "LAVA": "!"}
+"""The signs of blocks in pictures; others have the first letter of their name, in small."""
+OTHERS: dict[str, list[str]] = {
+    "craftax_classic": ["Z", "C", "S", "*"],
+    "craftax": ["", "i", ">", "<", "x", *"M" * 40, ""],
+}
+"""The signs of the planes after the blocks': zombies, cows, skeletons and arrows; or nothing, a torch, a ladder down or
+up or blocked, what moves, and light."""
+NAMED = {"classic": "Craftax-Classic", "classic-pixels": "Craftax-Classic, pixels", "full": "Craftax"}
+NAMES = list(NAMED)
+
+
+class Library(NamedTuple):
+    """One of the library's two games."""
+
+    environment: Any  # of the observation that is asked for
+    draw: Callable[[Any], Array]  # the symbolic observation of a state
+    map_shape: tuple[int, int, int]  # of the map in it, which comes first
+    signs: list[str]  # of the map's planes, the empty string for one that is not drawn
+    actions: list[str]
+
+
+class CraftaxRules:
+    """One of the games, with its default parameters."""
+
+    num_players = 1
+
+    def __init__(self, name: str):
+        library = library_of(name)
+        self._env = library.environment
+        self._params = self._env.default_params
+        self._num_actions = len(library.actions)
+        self._map_size = None if name.endswith("pixels") else int(np.prod(library.map_shape))
+
+    def init(self, key: Array) -> WrappedState:
+        """A new world."""
+        observation, inner = self._env.reset_env(jax.random.key_data(key), self._params)
+        return self._made(inner, observation, 0.0)
+
+    def step(self, state: WrappedState, action: Array, key: Array) -> WrappedState:
+        """One move, without Craftax's automatic reset after the last one."""
+        observation, inner, reward, *_ = self._env.step_env(jax.random.key_data(key), state.state, action, self._params)
+        return self._made(inner, observation, reward)
+
+    def _made(self, inner: Any, observation: Array, reward: Any) -> WrappedState:
+        inner = outside_states.strict(inner)
+        ended = self._env.is_terminal(inner.replace(timestep=jnp.zeros_like(inner.timestep)), self._params)
+        is_late = inner.timestep >= self._params.max_timesteps
+        legal = jnp.ones(self._num_actions, bool)
+        leaves = [(self._seen(observation), None)]
+        return outside_states.made(inner, leaves, legal, reward, ended, is_late & ~ended)
+
+    def _seen(self, observation: Array) -> Array:
+        if self._map_size is None:
+            return observation
+        bits, numbers = observation[: self._map_size] > 0.5, observation[self._map_size :]
+        return jnp.concatenate([bits, (numbers[:, None] > STEPS).ravel()])
+
+
+make_rules = CraftaxRules
+"""(name, *options) -> the game's rules (`outside`)."""
+
+
+@cache
+def library_of(name: str) -> Library:
+    """What craftax has of this name."""
+    game = "craftax_classic" if name.startswith("classic") else "craftax"
+    kind = "pixels" if name.endswith("pixels") else "symbolic"
+    modules: list[Any] = [
+        importlib.import_module(f"craftax.{game}.{module}")
+        for module in ("constants", "renderer", "envs.craftax_symbolic_env", f"envs.craftax_{kind}_env")
+    ]
+    constants, renderer, symbolic, made = modules
+    signs: list[str] = [BLOCKS.get(block.name, block.name[0].lower()) for block in constants.BlockType]
+    folder = platformdirs.user_cache_path("muzero_jax", ensure_exists=True)
+    constants.TEXTURE_CACHE_FILE = str(folder / f"{game}_textures.pbz2")
+    title = f"Craftax{'Classic' * (game == 'craftax_classic')}{kind.title()}EnvNoAutoReset"
+    with redirect_stdout(io.StringIO()):  # it tells of its textures
+        environment = getattr(made, title)()
+    return Library(
+        environment,
+        jax.jit(renderer.render_craftax_symbolic),
+        symbolic.get_map_obs_shape(),
+        signs + OTHERS[game],
+        [action.name.lower() for action in constants.Action],
+    )
+
+
+def facts(name: str) -> dict[str, Any]:
+    """The fields of a `Game` in addition to its name and rules."""
+    library = library_of(name)
+
+    def squares(state: Any) -> Squares:
+        planes = np.asarray(library.draw(state.state))[: np.prod(library.map_shape)].reshape(library.map_shape) > 0.5
+        rows = [[_sign(cell, library.signs) for cell in row] for row in planes]
+        rows[len(rows) // 2][len(rows[0]) // 2] = "@"
+        return rows
+
+    def caption(state: Any) -> str:
+        inner = state.state
+        needs = [f"{need} {int(getattr(inner, f'player_{need}'))}" for need in ("health", "food", "drink", "energy")]
+        held = {item: np.asarray(count) for item, count in vars(inner.inventory).items()}
+        return ", ".join(needs + [f"{item.replace('_', ' ')} {count}" for item, count in held.items() if count.any()])
+
+    return {
+        "title": NAMED[name],
+        "goal": "Collect, craft and survive: each of the achievements counts once.",
+        "notation": named(library.actions, KEYS),
+        "view": View(squares, caption=caption),
+    }
+
+
+def _sign(cell: np.ndarray, signs: list[str]) -> str:
+    """That of the last plane which is drawn: what moves stands on blocks."""
+    return "".join(["?", *(signs[plane] for plane in np.flatnonzero(cell))])[-1]
