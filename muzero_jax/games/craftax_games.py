@@ -103,7 +103,7 @@ def library_of(name: str) -> Library:
         for module in ("constants", "renderer", "envs.craftax_symbolic_env", f"envs.craftax_{kind}_env")
     ]
     constants, renderer, symbolic, made = modules
-    signs: list[str] = [BLOCKS.get(block.name, block.name[0].lower()) for block in constants.BlockType]
+    signs = [BLOCKS.get(str(block.name)) or str(block.name)[0].lower() for block in constants.BlockType]
     folder = platformdirs.user_cache_path("muzero_jax", ensure_exists=True)
     constants.TEXTURE_CACHE_FILE = str(folder / f"{game}_textures.pbz2")
     title = f"Craftax{'Classic' * (game == 'craftax_classic')}{kind.title()}EnvNoAutoReset"
