@@ -76,7 +76,7 @@ def test_links_of_pages_lead_to_files_and_headings():
 def anchors(file: Path) -> set[str]:
     """The names that GitHub gives to a page's headings."""
     headings = re.findall(r"^#+ (.*)$", pages.read(file), flags=re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return {pages.anchor(heading) for heading in headings}
 
 
 @pytest.mark.parametrize("package", (*CODE, "tests"))

@@ -29,3 +29,8 @@ def commands(page: Path) -> Iterator[tuple[int, str]]:
     for found in _COMMAND.finditer(text):
         if found[1].strip():
             yield read(page).count("\n", 0, found.start()) + 1, found[0].strip()
+
+
+def anchor(heading: str) -> str:
+    """The name that GitHub gives to a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")

@@ -95,22 +95,3 @@ def test_every_flag_that_a_page_names_exists(site):
     texts = {p.name: re.sub(r"\b(?:gtp|uci|usi):[^\"`\n]*", "", read(p)) for p in pages}
     found = {(page, flag) for page, text in texts.items() for flag in re.findall(r"(?<![\w-])--[a-z][\w.-]*\w", text)}
     assert {(name, flag) for name, flag in found if flag not in known} == set()
-
-
-def figures(row: str) -> set[tuple[float, ...]]:
-    """The percentages, intervals, `x of y` and `won - drawn - lost` of a row of a table, as numbers."""
-    n = r"(\d+(?:\.\d+)?)"
-    kinds = rf"{n}%", rf"\[{n}, {n}\]", rf"{n} to {n}", rf"{n} of {n}", rf"{n} [-/] {n} [-/] {n}"
-    found = (match for kind in kinds for match in re.finditer(rf"(?<![\w.,]){kind}(?!\w)", row))
-    return {tuple(map(float, match.groups())) for match in found}
-
-
-def test_a_row_that_quotes_the_examiner_has_the_figures_of_one_row_of_the_record():
-    name = "results/2026-11-29-independent.md"
-    record = [figures(line) for line in read(ROOT / "docs" / name).splitlines()]
-    pages = [ROOT / "README.md", ROOT / "docs/leaderboard.md", *(ROOT / "muzero_jax/agents").glob("*.md")]
-    rows = [(page.name, line) for page in pages for line in read(page).splitlines() if re.match(rf"\|.*{name}", line)]
-    quoted = {row: figures(re.sub(r"\]\([^)]*\)", "]", row[1])) for row in rows}
-    wrong = [row for row, found in quoted.items() if not found or not any(found <= line for line in record)]
-    assert wrong == []
-    assert len(rows) > 25
