@@ -139,6 +139,7 @@ def facts(name: str) -> dict[str, Any]:
         "goal": "Collect, craft and survive: each of the achievements counts once.",
         "notation": named(library.actions, KEYS),
         "view": View(squares, caption=caption),
+        "dear_start": True,  # 14 times a move, in Craftax-Classic on a CPU
     }
 
 

@@ -58,6 +58,9 @@ class Game(NamedTuple):
     shows_moves: bool = True  # whether a player sees what the other played
     deals: Callable[[], tuple[EnvState, np.ndarray]] | None = None
     """() -> all starts that the rules may deal, leaves [D, ...], and their probabilities [D]; None: all are alike"""
+    dear_start: bool = False
+    """whether a fresh game takes much longer to make than a move, as a new world does; self-play then makes only those
+    that are needed, which costs an accelerator its CUDA graph"""
     winning_cells: Callable[[Squares], list[Cell]] = lambda squares: []
     """the cells of the chain or rows that won; empty if the game is won in another way"""
     repeats: Callable[[EnvState], bool] | None = None  # whether the last move lost the game by repeating a position

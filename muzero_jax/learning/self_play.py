@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Bool, Int
 
 from muzero_jax.learning.starts import KEY, Starts, count, first_games, of_whole_games, one_of, without_sums
+from muzero_jax.ops.conditional import where_each
 from muzero_jax.ops.legal_actions import uniform_legal_action
 from muzero_jax.types import ActorState, Environment, EnvState, Params, SearchFn, SearchOutput, Step, Transition
 
@@ -58,12 +59,12 @@ def rollout(
       the reward and discount from before any reset, so nothing leaks from one game into the next.
     """
     if starts is None:
-        step = with_reset(environment, lambda reset_key: (environment.init(reset_key), jnp.int32(0)))
+        step = with_reset(environment, begin_few(environment) if environment.dear_start else begin_all(environment))
     else:
         key, starts_key = jax.random.split(key)
         actor = without_sums(actor)
         drawn = starts.draw(environment, actor.extras[KEY].kept, starts_key, len(actor.num_moves))
-        step = with_reset(environment, partial(one_of, drawn, environment))
+        step = with_reset(environment, jax.vmap(partial(one_of, drawn, environment)))
 
     def play(actor: ActorState, frame_key: Array) -> tuple[ActorState, Transition]:
         search_key, choose_key, step_key = jax.random.split(frame_key, 3)
@@ -71,7 +72,7 @@ def rollout(
         with jax.named_scope("search"):
             found = search(params, search_key, roots)
         action, explored = choose(choose_key, found, roots.legal_action_mask, actor.num_moves)
-        moved, num_moves = jax.vmap(step)(actor.env_state, action, jax.random.split(step_key, len(action)))
+        moved, num_moves = step(actor.env_state, action, jax.random.split(step_key, len(action)))
         return_so_far = actor.return_so_far
         if return_so_far is not None:
             return_so_far = jnp.where(moved.is_last, 0.0, return_so_far + moved.reward)
@@ -106,22 +107,52 @@ def rollout(
     return after, trajectory
 
 
-def with_reset(
-    environment: Environment, begin: Callable[[Array], tuple[EnvState, Array]]
-) -> Callable[[EnvState, Array, Array], tuple[Step, Array]]:
-    """`environment.move`, then the next game if the episode is over; reward, discount and `is_last` stay.
+Begin = Callable[[Array, Step], tuple[EnvState, Int[Array, " B"]]]
+"""(keys [B], the moves) -> games, of which those count whose move was the last; and the moves made before each"""
 
-    Args:
-      begin: key -> a game to follow, and the number of moves made before it. The result's second part is that number.
+
+def with_reset(environment: Environment, begin: Begin) -> Callable[..., tuple[Step, Int[Array, " B"]]]:
+    """(B games, actions, keys) -> their moves, with the next game where one ended, and the moves made before each.
+
+    Reward, discount and `is_last` are those of the move.
     """
 
-    def step(state: EnvState, action: Array, key: Array) -> tuple[Step, Array]:
-        move_key, reset_key = jax.random.split(key)
-        moved = environment.move(state, action, move_key)
-        fresh, num_moves = begin(reset_key)
-        return moved._replace(state=jax.tree.map(partial(jnp.where, moved.is_last), fresh, moved.state)), num_moves
+    def step(states: EnvState, actions: Int[Array, " B"], keys: Array) -> tuple[Step, Int[Array, " B"]]:
+        move_keys, reset_keys = jax.vmap(lambda key: tuple(jax.random.split(key)))(keys)
+        moved = jax.vmap(environment.move)(states, actions, move_keys)
+        fresh, num_moves = begin(reset_keys, moved)
+        return moved._replace(state=where_each(moved.is_last, fresh, moved.state)), num_moves
 
     return step
+
+
+def begin_all(environment: Environment) -> Begin:
+    """A fresh game for each."""
+
+    def begin(keys: Array, moved: Step) -> tuple[EnvState, Int[Array, " B"]]:
+        return jax.vmap(environment.init)(keys), jnp.zeros(moved.is_last.shape, jnp.int32)
+
+    return begin
+
+
+def begin_few(environment: Environment) -> Begin:
+    """The same games, made for a sixteenth at once until each game that ended has one."""
+
+    def begin(keys: Array, moved: Step) -> tuple[EnvState, Int[Array, " B"]]:
+        size = -(-len(keys) // 16)
+        ended_first = jnp.argsort(~moved.is_last)
+
+        def fill(carry: tuple[Array, EnvState]) -> tuple[Array, EnvState]:
+            done, games = carry
+            place = ended_first[jnp.minimum(done + jnp.arange(size), len(keys) - 1)]
+            fresh = jax.vmap(environment.init)(keys[place])
+            return done + size, jax.tree.map(lambda old, new: old.at[place].set(new), games, fresh)
+
+        begun = jnp.int32(0), moved.state
+        games = jax.lax.while_loop(lambda carry: carry[0] < moved.is_last.sum(), fill, begun)[1]
+        return games, jnp.zeros(moved.is_last.shape, jnp.int32)
+
+    return begin
 
 
 def choose(

@@ -35,7 +35,7 @@ from muzero_jax.config.groups import (
     TargetConfig,
 )
 from muzero_jax.learning import replay
-from muzero_jax.learning.self_play import init, rollout, with_reset
+from muzero_jax.learning.self_play import begin_all, init, rollout, with_reset
 from muzero_jax.ops import micro_batches
 from muzero_jax.ops.devices import made_for
 from muzero_jax.ops.legal_actions import uniform_legal_action
@@ -214,15 +214,20 @@ def python_self_play(config: Config) -> Variant:
     generator = np.random.default_rng(0)
     find = PythonTree(config, algorithm, noisy_params(algorithm.model))
     environment = algorithm.environment
-    step = jax.jit(with_reset(environment, lambda key: (environment.init(key), jnp.int32(0))))
+    play = with_reset(environment, begin_all(environment))
     stored = []
+
+    @jax.jit
+    def step(*game):
+        moved, _ = play(*jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], game))
+        return jax.tree.map(lambda leaf: leaf[0], moved)
 
     def move(state):
         seen = np.asarray(state.observation, np.float32), np.asarray(state.legal_action_mask)
         root = find(*seen)
         policy = root.visit_counts() / (root.visits - 1)
         action = np.int32(generator.choice(len(policy), p=policy))
-        moved, _ = step(state, action, jax.random.key(len(stored)))
+        moved = step(state, action, jax.random.key(len(stored)))
         stored.append((*seen, action, float(moved.reward), float(moved.discount), policy, root.value))
         return moved.state, action
 

@@ -254,6 +254,20 @@ def test_a_return_counts_every_move_of_a_game_however_long_it_is():
     assert actor.return_so_far.tolist() == [238, 0]
 
 
+def test_fresh_games_made_only_where_one_ended_are_the_same(trajectory, start):
+    environment = TIC_TAC_TOE._replace(dear_start=True)
+    play = jax.jit(partial(self_play.rollout, environment=environment, search=random_search, length=LENGTH))
+    jax.tree.map(np.testing.assert_array_equal, play(0.25, start, jax.random.key(1))[1], trajectory)
+    numbers = TIC_TAC_TOE._replace(init=lambda key: jax.random.bits(key))
+    keys = jax.random.split(jax.random.key(2), 40)
+    fresh = jax.vmap(numbers.init)(keys)
+    for ended in (np.zeros(40, bool), np.arange(40) == 39, np.arange(40) % 3 > 0, np.ones(40, bool)):
+        moved = Step(fresh + 1, jnp.zeros(40), jnp.zeros(40), jnp.asarray(ended))
+        games, num_moves = jax.jit(self_play.begin_few(numbers))(keys, moved)
+        np.testing.assert_array_equal(games[ended], fresh[ended])
+        assert not num_moves.any()
+
+
 def test_two_player_games_have_no_return(start, trajectory):
     assert start.return_so_far is None and "selfplay/finished_returns" not in statistics(trajectory)
 

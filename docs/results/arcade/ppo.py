@@ -1,13 +1,14 @@
 """PPO, the baseline of this study: python docs/results/arcade/ppo.py octax:pong --minutes 90 --seed 1
 
 `octax.agents.ppo` on this project's environment, with the settings of its authors (conf/config.yaml of riiswa/octax),
-or for MinAtar those of pgx's example (examples/minatar-ppo of sotetsuk/pgx). For Craftax they are those of its authors
-(Craftax_Baselines) with fewer environments, because they train for a thousand times as many frames. A dense layer replaces the convolutions:
-for 2,048 frames of octax XLA takes 38 seconds with them on a CPU, and 1.8 with this. In an environment of its own,
-`pip install -e ".[octax]" -c constraints.txt` and then `pip install rejax==0.1.3 gymnax==0.0.9`.
+for MinAtar those of pgx's example (examples/minatar-ppo of sotetsuk/pgx), and for Craftax those of its authors
+(Craftax_Baselines) with fewer environments, because they train for a thousand times as many frames. A dense layer
+replaces the convolutions: for 2,048 frames of octax XLA takes 38 seconds with them on a CPU, and 1.8 with this. In an
+environment of its own: `pip install -e ".[octax]" -c constraints.txt`, then `pip install rejax==0.1.3 gymnax==0.0.9`.
 
-Minutes are processor time, or `--frames` counts frames; run it under `taskset -c 0`. Five times, the last at the end, it plays 64 episodes, which
-do not count, and prints their mean return with Student's 95% interval. The rows are added to `scores.csv` beside it.
+Minutes are processor time, or `--frames` counts frames; run it under `taskset -c 0`. Five times, the last at the end,
+it plays 64 episodes, which do not count, and prints their mean return with Student's 95% interval. The rows are added
+to `scores.csv` beside it.
 """
 
 import argparse
@@ -105,7 +106,11 @@ def main() -> None:
         write = csv.writer(file, lineterminator="\n").writerow
         for evaluation in range(1, EVALUATIONS + 1):
             part = evaluation / EVALUATIONS
-            while (iteration * ppo.iteration_size < chosen.frames * part) if chosen.frames else spent < 60 * chosen.minutes * part:
+            while (
+                (iteration * ppo.iteration_size < chosen.frames * part)
+                if chosen.frames
+                else spent < 60 * chosen.minutes * part
+            ):
                 begin = time.process_time()
                 state = jax.block_until_ready(iterate(state))
                 spent, iteration = spent + time.process_time() - begin, iteration + 1
