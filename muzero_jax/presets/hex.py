@@ -16,6 +16,10 @@ that had learned 9x9 itself with as many FLOPs (docs/results/hex-sizes)."""
 SMALLEST_WITH_MUON = 6
 """From this Hex board on Muon was better than AdamW, one seed each; on 5x5, with canonical observations, they were
 level."""
+STARTS_FROM = 7
+"""The smallest Hex board on which half of the games begin after random moves. There five seeds won 53.7% to 64.5% of
+their games against those without; on 5x5 they judged positions of random games better, and openings rather worse
+(docs/results/starts)."""
 HEX_MINUTES = {3: 3.0, 4: 8.0, 5: 15.0}
 """Training minutes by board size; 6x6 and 7x7 take half an hour."""
 STARTS = 72
@@ -52,7 +56,11 @@ def hex_any(board_size: int) -> Config:
     )
     if board_size >= SMALLEST_WITH_MUON:
         config = replace(config, optimiser=replace(config.optimiser, name="muon", learning_rate=0.01))
-    return config if board_size <= LARGEST_SMALL_BOARD else larger_hex(config)
+    if board_size > LARGEST_SMALL_BOARD:
+        return larger_hex(config)
+    if board_size >= STARTS_FROM:
+        config = replace(config, self_play=replace(config.self_play, starts="random", start_moves=12))
+    return config
 
 
 def for_every_board(network: NetworkConfig) -> NetworkConfig:
