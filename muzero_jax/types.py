@@ -184,7 +184,7 @@ class Environment(NamedTuple):
     discount: float | None  # signed, between two moves: -gamma if the players alternate; None: not constant
     board: Board | None = None
     chance: Chance | None = None  # None: no chance, or outcomes that are not listed and that `move` samples
-    dear_start: bool = False  # whether `init` takes much longer than `move`; self-play then makes few fresh games
+    costly_start: bool = False  # whether `init` takes much longer than `move`; self-play then makes few fresh games
     game: Any = None  # how people see it, a `games.game.Game`; None: the catalogue's for the name, or a plain one
 
     def roots(self, states: EnvState) -> SearchRoots:

@@ -70,8 +70,8 @@ class NetworkConfig:
     """canonical observations, for kinds observation and fully_convolutional: if the player to move has the second
     colour, the network sees the position after a symmetry that exchanges the colours"""
     chance_codes: Annotated[Annotated[int, Meta(ge=0, le=4096)] | None, Fixed] = None
-    """with --model learned: number of codes for what chance did after a move, at least 2; 0: plain MuZero, without
-    codes. None: 32 if the game lists its chance outcomes, else 0"""
+    """with --model learned: number of codes for what chance did after a move, one of which says that the game is over,
+    at least 2; 0: plain MuZero, without codes. None: 32 if the game lists its chance outcomes, else 0"""
     predict_discount: Annotated[bool, Fixed] = False
     """predict each move's signed discount: whose turn is next, and whether the game is over. Always on in games whose
     turns do not alternate"""

@@ -2,10 +2,10 @@
 
 - The world is seen in part, and any move may have chance, of which nothing is kept in the state. All actions are legal.
 - Craftax shows a map as zeros and ones, and some numbers. Here a bit for each of `STEPS` says whether a number reaches
-  it, so that a frame of the replay buffer takes 220 bytes instead of 5,380. Counts are told apart up to 9, the light
-  and other shares to a tenth.
-- A reward is 1 for the first time that an episode achieves something, and a tenth of each point of health. The time
-  limit of 10,000 moves, or 100,000, is a truncation: values bootstrap across it.
+  it, so that a frame of Craftax-Classic takes 220 bytes in the buffer instead of 5,380. Counts are told apart up to 9,
+  the light and other shares to a tenth.
+- A reward is 1 for the first time that an episode achieves something, in Craftax 1, 3, 5 or 8, and a tenth of each
+  point of health. The time limit of 10,000 moves, or 100,000, is a truncation: values bootstrap across it.
 - `classic-pixels` is a picture of 63 x 63 pixels. The file of textures that Craftax makes lies in the user's cache.
 """
 
@@ -139,7 +139,7 @@ def facts(name: str) -> dict[str, Any]:
         "goal": "Collect, craft and survive: each of the achievements counts once.",
         "notation": named(library.actions, KEYS),
         "view": View(squares, caption=caption),
-        "dear_start": True,  # 14 times a move, in Craftax-Classic on a CPU
+        "costly_start": True,  # 14 times a move, in Craftax-Classic on a CPU
     }
 
 

@@ -85,7 +85,7 @@ def environment_of(game: Game, *, board_size: int | None = None, gamma: float = 
         discount=gamma if num_players == 1 else -gamma if game.turns_alternate else None,
         board=_make_board(game.layout, shape, num_actions, chance) if len(shape) == 3 else None,
         chance=chance,
-        dear_start=game.dear_start,
+        costly_start=game.costly_start,
     )
 
 

@@ -51,14 +51,14 @@ class Game(NamedTuple):
     is_for_points: bool = False
     """whether rewards are points of any size, so that matches report mean points; False: 1 won, 0 drawn, -1 lost"""
     hidden: bool = False
-    """whether the other player sees what one does not: then an observation is all that the player to move knows, and
-    no search may plan with more"""
+    """whether the other player sees what one does not: then an observation is what the player to move knows, and no
+    search may plan with more"""
     veil: Callable[[EnvState, int], EnvState] = lambda state, player: state
     """(state, seat) -> the state to draw for that player, without what is hidden from them"""
     shows_moves: bool = True  # whether a player sees what the other played
     deals: Callable[[], tuple[EnvState, np.ndarray]] | None = None
     """() -> all starts that the rules may deal, leaves [D, ...], and their probabilities [D]; None: all are alike"""
-    dear_start: bool = False
+    costly_start: bool = False
     """whether a fresh game takes much longer to make than a move, as a new world does; self-play then makes only those
     that are needed, which costs an accelerator its CUDA graph"""
     winning_cells: Callable[[Squares], list[Cell]] = lambda squares: []

@@ -6,14 +6,16 @@ encoder's probabilities (straight through; van den Oord et al. 2017). The afters
 follows those predictions.
 
 An unknown code is drawn at random, like actions past the end of a game. An encoder cannot find the code of a game's
-last move, because the next frame belongs to another game; a listed outcome is known there.
+last move, because the next frame belongs to another game; a listed outcome is known there. With an encoder the last of
+the C codes therefore says that the rules ended the game, and no other move has it. Search could not weigh an end by
+chance otherwise, because the other codes are learned from moves after which the game goes on.
 """
 
 from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 
 from muzero_jax.types import Batch, Model, NetworkOutput, Params, Transition, Unrolled
 
@@ -24,22 +26,30 @@ def sample_codes(
     """The codes of K moves: their outcomes if those are `known`, uniformly random ones otherwise and past a game's end.
 
     Args:
-      window: leaves [N, L, ...]; `outcome` is read if it is `known`. The last code means that chance had no part.
+      window: leaves [N, L, ...]; `outcome` is read if it is `known`. The last code means that chance had no part, or,
+        of codes that are not known, that the move ended the game.
       alive: 0 past a game's end.
     """
     shape = alive.shape[0], alive.shape[1] - 1
-    arbitrary = jax.random.randint(key, shape, 0, num_codes, dtype=jnp.int32)
     if not known:
-        return arbitrary
+        ended = (alive[:, :-1] > alive[:, 1:]) & (window.discount[:, : shape[1]] == 0)
+        return jnp.where(ended, num_codes - 1, jax.random.randint(key, shape, 0, num_codes - 1, dtype=jnp.int32))
+    arbitrary = jax.random.randint(key, shape, 0, num_codes, dtype=jnp.int32)
     assert window.outcome is not None, "frames of a game that lists its chance"
     outcome = window.outcome[:, : shape[1]]
     return jnp.where(alive[:, :-1] > 0, jnp.where(outcome < 0, num_codes - 1, outcome), arbitrary)
 
 
 def code_mask(batch: Batch, *, encoded: bool) -> Float[Array, "N K"]:
-    """1 where the code of what chance did is known, 0 where it is random (see the module's docstring)."""
+    """1 where an encoder finds the code of what chance did, or without one where it is listed; 0 elsewhere."""
     alive = batch.targets.alive
     return alive[:, 1:] if encoded else alive[:, :-1]
+
+
+def ended(batch: Batch) -> Bool[Array, "N K"]:
+    """Whether a move ended its game by the rules."""
+    alive = batch.targets.alive
+    return (alive[:, :-1] > alive[:, 1:]) & (batch.targets.discount == 0)
 
 
 def encode(model: Model, params: Params, batch: Batch) -> tuple[Array, dict[str, Array]]:
@@ -54,7 +64,7 @@ def encode(model: Model, params: Params, batch: Batch) -> tuple[Array, dict[str,
         return codes, {}
     before, after = (jax.lax.collapse(x, 0, 2) for x in (batch.observation[:, :-1], batch.observation[:, 1:]))
     logits = model.encode_chance(params, before, after).astype(jnp.float32)
-    probabilities = jax.nn.softmax(logits).reshape(*codes.shape, -1)
+    probabilities = jnp.pad(jax.nn.softmax(logits[:, :-1]), ((0, 0), (0, 1))).reshape(*codes.shape, -1)
     arbitrary = jax.nn.one_hot(codes, probabilities.shape[-1])
     is_known = code_mask(batch, encoded=True)[..., None] > 0
     return jnp.where(is_known, straight_through(probabilities), arbitrary), {"code_probabilities": probabilities}
@@ -91,13 +101,14 @@ def follow(
 
 def chance_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
     """Cross-entropy of the predicted codes, a mean over the moves; the true codes get no gradient."""
-    codes = batch.extras["codes"]
-    is_encoded = "code_probabilities" in outputs.extras
+    codes, is_encoded = batch.extras["codes"], "code_probabilities" in outputs.extras
+    is_known = code_mask(batch, encoded=is_encoded)
     if is_encoded:
-        codes = jnp.argmax(outputs.extras["code_probabilities"], axis=-1)
+        found = jnp.argmax(outputs.extras["code_probabilities"], axis=-1)
+        codes, is_known = jnp.where(is_known > 0, found, codes), is_known + ended(batch)
     log_probabilities = jax.nn.log_softmax(outputs.extras["chance_logits"].astype(jnp.float32))
     errors = -jnp.take_along_axis(log_probabilities, codes[..., None], axis=-1)[..., 0]
-    return jnp.mean(code_mask(batch, encoded=is_encoded) * errors, axis=1)
+    return jnp.mean(is_known * errors, axis=1)
 
 
 def commitment_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:

@@ -59,12 +59,13 @@ def rollout(
       the reward and discount from before any reset, so nothing leaks from one game into the next.
     """
     if starts is None:
-        step = with_reset(environment, begin_few(environment) if environment.dear_start else begin_all(environment))
+        step = with_reset(environment, begin_few(environment) if environment.costly_start else begin_all(environment))
     else:
         key, starts_key = jax.random.split(key)
         actor = without_sums(actor)
         drawn = starts.draw(environment, actor.extras[KEY].kept, starts_key, len(actor.num_moves))
-        step = with_reset(environment, jax.vmap(partial(one_of, drawn, environment)))
+        begin = jax.vmap(partial(one_of, drawn, environment))
+        step = with_reset(environment, lambda keys, moved: begin(keys))
 
     def play(actor: ActorState, frame_key: Array) -> tuple[ActorState, Transition]:
         search_key, choose_key, step_key = jax.random.split(frame_key, 3)

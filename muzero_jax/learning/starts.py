@@ -21,7 +21,7 @@ from jaxtyping import Array, Bool, Float, Int
 
 from muzero_jax.ops.conditional import where_each
 from muzero_jax.ops.legal_actions import uniform_legal_action
-from muzero_jax.types import ActorState, Environment, EnvState, Model, Params, Step
+from muzero_jax.types import ActorState, Environment, EnvState, Model, Params
 
 KEY = "starts"
 """Of `ActorState.extras`."""
@@ -149,16 +149,15 @@ def without_sums(actor: ActorState) -> ActorState:
     return actor._replace(extras=actor.extras | {KEY: progress._replace(games=zeros, moves=zeros, returns=zeros)})
 
 
-def one_of(drawn: tuple[EnvState, Array], environment: Environment, key: Array, moved: Step) -> tuple[EnvState, Array]:
+def one_of(drawn: tuple[EnvState, Array], environment: Environment, key: Array) -> tuple[EnvState, Array]:
     """One of B starts, as `Starts.draw` returns them; instead of a beginning among them a fresh game of its own.
 
-    A dear start is shared instead.
+    Where a start is costly, several games of a rollout may share a beginning.
     """
-    del moved
     place_key, fresh_key = jax.random.split(key)
     place = jax.random.randint(place_key, (), 0, len(drawn[1]))
     state, num_moves = jax.tree.map(lambda x: x[place], drawn)
-    if environment.dear_start:
+    if environment.costly_start:
         return state, num_moves
     return jax.tree.map(partial(jnp.where, num_moves == 0), environment.init(fresh_key), state), num_moves
 

@@ -131,7 +131,8 @@ def learned_chance_model(model: Model, discount: float, *, num_actions: int) -> 
     """Stochastic MuZero's model (Antonoglou et al. 2022): nodes are states and afterstates in turn.
 
     Each is one call of the network. Action a < A leads from a state to an afterstate, whose `chance_logits` predict
-    what chance does, and A + c leads from there to the next state.
+    what chance does, and A + c leads from there to the next state. With an encoder the last code says that the game is
+    over (`learning.chance`), so that nothing after it counts.
 
     Args:
       discount: as in `learned_model`, of an outcome's edge.
@@ -149,13 +150,14 @@ def learned_chance_model(model: Model, discount: float, *, num_actions: int) -> 
         inner, was_chance = embedding
         output = model.recurrent_inference(params, inner, jnp.where(was_chance, num_actions + index, index))
         node = _arrival(model, discount, output)
+        is_over = (index == model.num_codes - 1) & (model.encode_chance is not None)
         outcomes = jax.nn.softmax(output.extras["chance_logits"].astype(jnp.float32))
         return Node(
             prior=jnp.where(was_chance[:, None], padded(node.prior, width), padded(outcomes, width)),
             value=node.value,
             embedding=(node.embedding, ~was_chance),
             reward=jnp.where(was_chance, 0.0, node.reward),
-            discount=jnp.where(was_chance, node.discount, 1.0),
+            discount=jnp.where(was_chance, jnp.where(is_over, 0.0, node.discount), 1.0),
             is_chance=~was_chance,
         )
 

@@ -54,6 +54,13 @@ def test_a_game_is_the_librarys_own_moves(environment, move, start):
         np.testing.assert_array_equal(one, other)
 
 
+def test_craftax_itself_and_its_pixels_have_rules_of_one_shape():
+    """`make_environment` compares a start with a move; the full game has floors, and darkness that hides cells."""
+    full, pixels = make_environment("craftax:full"), make_environment("craftax:classic-pixels")
+    assert (full.num_actions, full.observation_shape, full.costly_start) == (43, (9_186,), True)
+    assert (pixels.num_actions, pixels.observation_shape) == (17, (63, 63, 3))
+
+
 def test_an_episode_ends_by_death_and_is_cut_off_by_time(move, start):
     def after(**changed):
         return move(start._replace(state=start.state.replace(**changed)), jnp.int32(0), jax.random.key(1))

@@ -42,16 +42,31 @@ def test_known_outcomes_are_followed_and_past_the_end_codes_are_sampled():
     assert set(codes[:, 2]) == set(range(10))
 
 
-def test_with_an_encoder_all_sampled_codes_are_random():
-    window = make_window(np.zeros((300, 3)), np.ones((300, 3)))
-    codes = chance.sample_codes(window, jnp.ones((300, 3)), jax.random.key(0), num_codes=21, known=False)
-    assert codes.shape == (300, 2) and set(np.asarray(codes).ravel()) == set(range(21))
+def test_with_an_encoder_sampled_codes_are_random_but_for_the_end_of_a_game():
+    discount = np.ones((300, 3))
+    discount[:100, 1] = 0
+    window = make_window(np.zeros((300, 3)), discount)
+    alive = jnp.ones((300, 3)).at[:200, 2].set(0)  # the second hundred is cut off by a time limit
+    codes = np.asarray(chance.sample_codes(window, alive, jax.random.key(0), num_codes=21, known=False))
+    assert codes.shape == (300, 2) and (codes[:100, 1] == 20).all()
+    assert set(codes[:, 0]) == set(codes[100:, 1]) == set(range(20))
 
 
 def test_the_code_of_a_final_move_is_masked_for_an_encoder_but_not_for_known_outcomes():
     batch = batch_of(alive=[1, 1, 0])
     np.testing.assert_array_equal(chance.code_mask(batch, encoded=True), [[1, 0]])
     np.testing.assert_array_equal(chance.code_mask(batch, encoded=False), [[1, 1]])
+
+
+def test_an_afterstate_learns_how_likely_the_game_is_to_end():
+    """Of the encoder's probabilities nothing counts there; after a time limit nothing is known."""
+    logits = np.log(np.float32([[[0.5, 0.25, 0.25], [0.25, 0.25, 0.5]]]))
+    found = np.float32([[[0, 1, 0], [1, 0, 0]]])
+    outputs = said_of_two_moves(chance_logits=logits, code_probabilities=found)
+    over = chance_loss(outputs, batch_of([0, 2], alive=[1, 1, 0], discount=[1, 0]))
+    np.testing.assert_allclose(over, [(np.log(4) + np.log(2)) / 2], rtol=1e-6)
+    cut_off = chance_loss(outputs, batch_of([0, 2], alive=[1, 1, 0], discount=[1, 1]))
+    np.testing.assert_allclose(cut_off, [np.log(4) / 2], rtol=1e-6)
 
 
 def test_straight_through_is_a_one_hot_with_the_gradient_of_the_probabilities():

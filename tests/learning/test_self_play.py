@@ -255,7 +255,7 @@ def test_a_return_counts_every_move_of_a_game_however_long_it_is():
 
 
 def test_fresh_games_made_only_where_one_ended_are_the_same(trajectory, start):
-    environment = TIC_TAC_TOE._replace(dear_start=True)
+    environment = TIC_TAC_TOE._replace(costly_start=True)
     play = jax.jit(partial(self_play.rollout, environment=environment, search=random_search, length=LENGTH))
     jax.tree.map(np.testing.assert_array_equal, play(0.25, start, jax.random.key(1))[1], trajectory)
     numbers = TIC_TAC_TOE._replace(init=lambda key: jax.random.bits(key))
