@@ -80,7 +80,7 @@ def test_formulas_are_rendered_records_lead_back_and_notebooks_can_be_downloaded
 
 
 def test_the_reference_pages_list_every_flag_and_show_the_source_of_the_interface(site):
-    config, commands, interface = (text_of(site / f"{name}.html") for name in ("config", "commands", "api"))
+    config, commands, interface = (text_of(site / f"{name}.html") for name in ("config", "commands", "api-records"))
     flags = [*flags_of(presets.tic_tac_toe()), *flags_of(Session())]
     of_session = {f"--{name.replace('_', '-')}" for name in Session.__dataclass_fields__}
     assert [f.name for f in flags if f.name not in (commands if f.name in of_session else config)] == []
