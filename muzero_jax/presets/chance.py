@@ -135,8 +135,8 @@ def craftax(env: str) -> Config:
         self_play=SelfPlayConfig(num_envs=64, exploration=0.0),
         replay=ReplayConfig(replay_length=4096),
         targets=TargetConfig(unroll_steps=5, td_steps=10, discount=0.99),
-        # Eight windows for each frame: self-play had 3.7 points after 200,000 frames, and with two windows 2.5 to 2.9. Muon
-        # takes five times as long on the large first layer.
+        # Eight windows for each frame: self-play had 3.7 points after 200,000 frames, and with two windows some 2.5.
+        # Muon takes five times as long on the large first layer.
         optimiser=OptimiserConfig(updates_per_iteration=16, schedule="cosine", consistency_weight=2.0),
         evaluation=EvaluationConfig(num_simulations=8),
     )
