@@ -32,8 +32,8 @@ def sample_codes(
     """
     shape = alive.shape[0], alive.shape[1] - 1
     if not known:
-        ended = (alive[:, :-1] > alive[:, 1:]) & (window.discount[:, : shape[1]] == 0)
-        return jnp.where(ended, num_codes - 1, jax.random.randint(key, shape, 0, num_codes - 1, dtype=jnp.int32))
+        is_end = ended(alive, window.discount[:, : shape[1]])
+        return jnp.where(is_end, num_codes - 1, jax.random.randint(key, shape, 0, num_codes - 1, dtype=jnp.int32))
     arbitrary = jax.random.randint(key, shape, 0, num_codes, dtype=jnp.int32)
     assert window.outcome is not None, "frames of a game that lists its chance"
     outcome = window.outcome[:, : shape[1]]
@@ -46,10 +46,9 @@ def code_mask(batch: Batch, *, encoded: bool) -> Float[Array, "N K"]:
     return alive[:, 1:] if encoded else alive[:, :-1]
 
 
-def ended(batch: Batch) -> Bool[Array, "N K"]:
+def ended(alive: Float[Array, "N K1"], discount: Float[Array, "N K"]) -> Bool[Array, "N K"]:
     """Whether a move ended its game by the rules."""
-    alive = batch.targets.alive
-    return (alive[:, :-1] > alive[:, 1:]) & (batch.targets.discount == 0)
+    return (alive[:, :-1] > alive[:, 1:]) & (discount == 0)
 
 
 def encode(model: Model, params: Params, batch: Batch) -> tuple[Array, dict[str, Array]]:
@@ -105,7 +104,8 @@ def chance_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
     is_known = code_mask(batch, encoded=is_encoded)
     if is_encoded:
         found = jnp.argmax(outputs.extras["code_probabilities"], axis=-1)
-        codes, is_known = jnp.where(is_known > 0, found, codes), is_known + ended(batch)
+        codes = jnp.where(is_known > 0, found, codes)
+        is_known += ended(batch.targets.alive, batch.targets.discount)
     log_probabilities = jax.nn.log_softmax(outputs.extras["chance_logits"].astype(jnp.float32))
     errors = -jnp.take_along_axis(log_probabilities, codes[..., None], axis=-1)[..., 0]
     return jnp.mean(is_known * errors, axis=1)
