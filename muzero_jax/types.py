@@ -39,7 +39,7 @@ else:
 class Transition(NamedTuple):
     """One move of one game, as the player who moved saw it; leading axes [T, B, ...], [C, B, ...] or [N, L, ...]."""
 
-    observation: Array  # [*obs] bool (float32 if the game shows counts), what the player to move sees
+    observation: Array  # [*obs] bool, or float32 for counts, or uint8 for a picture; what the player to move sees
     legal_action_mask: Array  # [A] bool, True = legal
     action: Array  # [] int32
     reward: Array  # [] float32, after `action`, for the player who moved

@@ -47,7 +47,7 @@ apps.commands: types own config ops games storage algorithm presets agent run ap
 }
 
 # In extras, or in a notebook; all else comes with the normal install.
-OPTIONAL = {"wandb", "optuna", "gymnax", "jumanji", "octax", "IPython", "ipywidgets"}
+OPTIONAL = {"wandb", "optuna", "ale_py", "gymnax", "jumanji", "octax", "IPython", "ipywidgets"}
 
 # The host's side of the program: the algorithm gets the fields of a config as keyword arguments.
 READS_CONFIG = {"agent", "algorithm", "config", "presets", "run", "storage"}

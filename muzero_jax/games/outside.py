@@ -21,6 +21,7 @@ from muzero_jax.own.faults import first_line
 SEPARATOR = ":"
 LIST = "list"
 LIBRARIES = {
+    "atari": "ale-py",
     "craftax": "craftax",
     "gymnax": "gymnax six",
     "jumanji": "jumanji six",

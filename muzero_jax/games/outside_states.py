@@ -52,4 +52,4 @@ def _shown(leaf: Array, count: int | None) -> Array:
         return leaf
     if count is not None and count <= MOST_VALUES and jnp.issubdtype(leaf.dtype, jnp.integer):
         return jax.nn.one_hot(leaf, count, dtype=bool)
-    return jnp.atleast_1d(leaf).astype(jnp.float32)
+    return leaf if leaf.dtype == jnp.uint8 and leaf.ndim else jnp.atleast_1d(leaf).astype(jnp.float32)

@@ -20,8 +20,8 @@ def check(environment: Environment) -> None:
     key, action = jax.eval_shape(lambda: (jax.random.key(0), jnp.int32(0)))
     state = traced("init", environment.init, key)
     observation = traced("observe", environment.observe, state)
-    if observation.dtype != bool and not jnp.issubdtype(observation.dtype, jnp.floating):
-        raise Fault(f"what observe gives must be bool or float32, but is {observation.dtype}")
+    if observation.dtype not in (bool, jnp.uint8) and not jnp.issubdtype(observation.dtype, jnp.floating):
+        raise Fault(f"what observe gives must be bool, uint8 or float32, but is {observation.dtype}")
     require("what observe gives", observation, f"{observation.dtype}{list(environment.observation_shape)}")
     require("what legal gives", traced("legal", environment.legal, state), f"bool[{environment.num_actions}]")
     if chance := environment.chance:

@@ -15,6 +15,7 @@ import optax
 from jaxtyping import Array, Float
 
 from muzero_jax.learning.unroll import unroll
+from muzero_jax.ops.observations import as_numbers
 from muzero_jax.types import LEGAL_LOGITS, Batch, Head, Metrics, Model, Params, Unrolled
 
 Loss = Callable[[Unrolled, Batch], Array]
@@ -107,7 +108,7 @@ def reconstruction_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
     logits = outputs.model.reconstruct(outputs.params, jax.lax.collapse(outputs.embedding, 0, 2))
     observation = batch.observation
     elementwise = binary_cross_entropy if observation.dtype == bool else optax.losses.l2_loss
-    errors = elementwise(logits.reshape(observation.shape), observation.astype(jnp.float32))
+    errors = elementwise(logits.reshape(observation.shape), as_numbers(observation).astype(jnp.float32))
     return over_depths(batch.targets.alive * jnp.mean(errors.reshape(*errors.shape[:2], -1), axis=-1))
 
 

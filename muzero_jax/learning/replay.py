@@ -41,10 +41,14 @@ def init(
 
 
 def pack(transition: Transition) -> Transition:
-    """Transitions as the buffer stores them: bool observations and legal moves eight to a byte, without simulations."""
-    assert transition.observation.dtype != jnp.uint8, "`unpack` would take it for packed bits"
+    """Transitions as the buffer stores them: bool observations and legal moves eight to a byte, without simulations.
+
+    An observation of bytes becomes one of int8, because `unpack` takes uint8 for packed bits.
+    """
 
     def packed(x: Array) -> Array:
+        if x.dtype == jnp.uint8:
+            return jax.lax.bitcast_convert_type(x, jnp.int8)
         return jnp.packbits(x.reshape(*transition.action.shape, -1), axis=-1) if x.dtype == jnp.bool_ else x
 
     observation = packed(transition.observation)
@@ -55,13 +59,15 @@ def pack(transition: Transition) -> Transition:
 def unpack(stored: Transition, observation_shape: tuple[int, ...]) -> Transition:
     """The inverse of `pack`."""
 
-    def bools(x: Array, shape: tuple[int, ...]) -> Array:
-        if x.dtype != jnp.uint8:  # it was not packed
+    def unpacked(x: Array, shape: tuple[int, ...]) -> Array:
+        if x.dtype == jnp.int8:
+            return jax.lax.bitcast_convert_type(x, jnp.uint8)
+        if x.dtype != jnp.uint8:
             return x
         return jnp.unpackbits(x, axis=-1, count=math.prod(shape)).astype(bool).reshape(*x.shape[:-1], *shape)
 
-    legal = bools(stored.legal_action_mask, stored.search_policy.shape[-1:])
-    return stored._replace(observation=bools(stored.observation, observation_shape), legal_action_mask=legal)
+    legal = unpacked(stored.legal_action_mask, stored.search_policy.shape[-1:])
+    return stored._replace(observation=unpacked(stored.observation, observation_shape), legal_action_mask=legal)
 
 
 @jax.named_scope("replay")

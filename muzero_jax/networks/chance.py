@@ -14,6 +14,7 @@ from jaxtyping import Array, Float
 
 from muzero_jax.networks.layers import Dense, Embed, Residual, min_max_scale
 from muzero_jax.networks.network import MuZeroNetwork, output_of, position_heads
+from muzero_jax.ops.observations import as_numbers
 from muzero_jax.types import NetworkOutput
 
 
@@ -56,7 +57,7 @@ class ChanceNetwork(MuZeroNetwork):
 
         It reads both, because their difference is what the move and chance did.
         """
-        flat = [jnp.asarray(x, self.sizes.dtype).reshape(x.shape[0], -1) for x in (observation, next_observation)]
+        flat = [as_numbers(x).astype(self.sizes.dtype).reshape(x.shape[0], -1) for x in (observation, next_observation)]
         trunk = self.sizes.activation(self.chance_trunk(jnp.concatenate(flat, axis=-1)))
         return self.chance_head(trunk).astype(jnp.float32)
 

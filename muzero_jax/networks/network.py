@@ -24,6 +24,7 @@ from muzero_jax.networks.layers import (
     Residual,
     min_max_scale,
 )
+from muzero_jax.ops.observations import as_numbers
 from muzero_jax.types import NetworkOutput
 
 
@@ -73,7 +74,7 @@ class MuZeroNetwork(Network):
         self.projector = Projector(s)
 
     def initial_inference(self, observation):
-        embedding = min_max_scale(self.representation(self._seen(observation)))
+        embedding = min_max_scale(self.representation(self._seen(as_numbers(observation))))
         of_move = {name: jnp.zeros((observation.shape[0], size)) for name, size in move_heads(self.sizes).items()}
         return self._predict(embedding, of_move)
 

@@ -19,7 +19,7 @@ from muzero_jax.presets.boards import (
     tic_tac_toe,
     tower,
 )
-from muzero_jax.presets.chance import arcade, backgammon, craftax, game_2048, minatar, outside
+from muzero_jax.presets.chance import arcade, atari, backgammon, craftax, game_2048, minatar, outside
 from muzero_jax.presets.hex import SIZES, for_every_board, hex_any
 from muzero_jax.presets.hidden import hidden
 from muzero_jax.types import Environment
@@ -82,7 +82,7 @@ def _of_game(env: str, board_size: int | None, environment: Environment) -> Conf
     if env.startswith("minatar-"):
         return minatar(env)
     if is_outside(env):
-        return {"octax": arcade, "craftax": craftax}.get(env.partition(":")[0], outside)(env)
+        return {"atari": atari, "craftax": craftax, "octax": arcade}.get(env.partition(":")[0], outside)(env)
     if python_file.is_path(env):
         return replace(own_game(env, environment), board_size=board_size)
     return GAMES[env]() if env in GAMES else tower(env, num_bins=3)

@@ -120,6 +120,34 @@ def arcade(env: str) -> Config:
     )
 
 
+def atari(env: str) -> Config:
+    """python experiments/train.py --env atari:pong
+
+    Atari 100k: 100,000 moves of an Atari 2600, which are two hours of play.
+    """
+    return Config(
+        env=env,
+        minutes=None,
+        frames=100_000,
+        network=NetworkConfig(kind="pixels", width=32, num_bins=201, support_range=300.0, squash=True),
+        search=SearchConfig(num_simulations=8, max_num_considered_actions=6, value_scale=2.0),
+        # Few games at once, because of an iteration's moves all but the first are played by older weights.
+        self_play=SelfPlayConfig(num_envs=32, rollout_length=8, exploration=0.0),
+        replay=ReplayConfig(replay_length=3136),  # every move of the run
+        targets=TargetConfig(unroll_steps=5, td_steps=10, discount=0.99),
+        # Sixteen windows for each frame.
+        optimiser=OptimiserConfig(
+            name="muon",
+            batch_size=128,
+            updates_per_iteration=32,
+            learning_rate=0.01,
+            schedule="cosine",
+            consistency_weight=2.0,
+        ),
+        evaluation=EvaluationConfig(num_simulations=8),
+    )
+
+
 def craftax(env: str) -> Config:
     """python experiments/train.py --env craftax:classic
 

@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import chisquare
 
 from muzero_jax.learning import replay
+from muzero_jax.ops.observations import as_numbers
 from muzero_jax.types import Sample, WriteBack
 from tests.reference.windows import frame_of, make_window
 
@@ -94,6 +95,18 @@ def test_bools_are_stored_eight_to_a_byte_and_read_back_unchanged():
     assert window.observation.dtype == window.legal_action_mask.dtype == bool
     np.testing.assert_array_equal(window.observation, boards.swapaxes(0, 1))
     np.testing.assert_array_equal(window.legal_action_mask, legal.swapaxes(0, 1))
+
+
+def test_bytes_are_read_back_unchanged_and_networks_see_them_from_0_to_1():
+    pictures = np.arange(T * B * 4, dtype=np.uint8).reshape(T, B, 4) + np.uint8(100)
+    trajectory = jax.device_put(rollout(0)._replace(observation=pictures))
+    ring = add(empty(frame_of(trajectory), T), trajectory)
+    assert ring.transitions.observation.nbytes == pictures.nbytes
+    sample = sample_at(np.zeros(B), np.arange(B))
+    window = gather_of(ring, sample, observation_shape=(4,), window_length=T, observation_length=T)
+    assert window.observation.dtype == np.uint8
+    np.testing.assert_array_equal(window.observation, pictures.swapaxes(0, 1))
+    np.testing.assert_allclose(as_numbers(window.observation), pictures.swapaxes(0, 1) / 255, rtol=1e-6)
 
 
 def test_only_bools_are_packed():
