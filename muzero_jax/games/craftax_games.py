@@ -50,6 +50,7 @@ class Library(NamedTuple):
     map_shape: tuple[int, int, int]  # of the map in it, which comes first
     signs: list[str]  # of the map's planes, the empty string for one that is not drawn
     actions: list[str]
+    achievements: list[str]
 
 
 class CraftaxRules:
@@ -115,6 +116,7 @@ def library_of(name: str) -> Library:
         symbolic.get_map_obs_shape(),
         signs + OTHERS[game],
         [action.name.lower() for action in constants.Action],
+        [achievement.name.lower().replace("_", " ") for achievement in constants.Achievement],
     )
 
 
@@ -139,6 +141,7 @@ def facts(name: str) -> dict[str, Any]:
         "goal": "Collect, craft and survive: each of the achievements counts once.",
         "notation": named(library.actions, KEYS),
         "view": View(squares, caption=caption),
+        "milestones": lambda state: dict(zip(library.achievements, state.state.achievements, strict=True)),
         "costly_start": True,  # 14 times a move, in Craftax-Classic on a CPU
     }
 

@@ -113,5 +113,5 @@ GAME_2048 = Game(
     notation=named(list(MOVES), KEYS),
     view=View(squares, page=TILES),
     worth=worth,
-    milestone=lambda state: 2 ** state._board.max(),  # the highest tile
+    milestones=lambda state: {str(2**tile): state._board.max() >= tile for tile in range(6, 18)},
 )

@@ -76,11 +76,12 @@ def play(
 def summarise(environment: Environment, episodes: Episodes) -> dict[str, Any]:
     """The episodes as plain numbers; `ci95` is Student's interval of the mean return.
 
-    In a game with a `milestone`, `reached` has the share of episodes that reached each milestone.
+    In a game with `milestones`, `reached` has the share of episodes that reached each, for those that any reached.
     """
     returns = np.asarray(episodes.total, np.float64)
-    milestone = game_of(environment).milestone
-    known = {} if milestone is None else {"reached": shares(np.asarray(jax.vmap(milestone)(episodes.states)))}
+    milestones = game_of(environment).milestones
+    shares = {} if milestones is None else jax.tree.map(np.mean, jax.device_get(jax.vmap(milestones)(episodes.states)))
+    reached = {name: float(share) for name, share in shares.items() if share > 0}
     return {
         "mean_return": float(returns.mean()),
         "standard_error": standard_error(returns),
@@ -91,32 +92,25 @@ def summarise(environment: Environment, episodes: Episodes) -> dict[str, Any]:
         "games": returns.size,
         "mean_length": float(np.mean(episodes.length)),
         "illegal_actions": int(np.sum(episodes.illegal_actions)),
-    } | known
-
-
-def shares(furthest: np.ndarray) -> dict[str, float]:
-    """The share of episodes that reached each milestone or a later one, for each that was some episode's last."""
-    return {str(mark): float((furthest >= mark).mean()) for mark in np.unique(furthest).tolist()}
+    } | ({} if milestones is None else {"reached": reached})
 
 
 def format_table(results: dict[str, dict[str, Any]]) -> str:
-    """A table of `summarise`'s fields and of the shares that reached each milestone; a column for each player."""
+    """A table of `summarise`'s fields and of the shares that reached each milestone, the most frequent one first."""
     rows = [["", *results]]
     for field in FIELDS:
         title = "95% interval" if field == "ci95" else field
         rows.append([title, *(_number(result[field]) for result in results.values())])
-    for mark in sorted({int(mark) for result in results.values() for mark in result.get("reached", {})}):
-        rows.append([f"reached {mark}", *(f"{_share(result['reached'], mark):.1%}" for result in results.values())])
+    shares = [result.get("reached", {}) for result in results.values()]
+    for name in sorted(
+        {name for each in shares for name in each}, key=lambda name: [-each.get(name, 0) for each in shares]
+    ):
+        rows.append([f"reached {name}", *(f"{each.get(name, 0):.1%}" for each in shares)])
     return "\n".join(align(rows, "<>"))
 
 
 def _number(value: Any) -> str:
     return "{:,.5g} to {:,.5g}".format(*value) if isinstance(value, list) else f"{value:,.5g}"
-
-
-def _share(reached: dict[str, float], mark: int) -> float:
-    """The share of episodes that reached `mark`, which may be a milestone of another player only."""
-    return max((share for name, share in reached.items() if int(name) >= mark), default=0.0)
 
 
 def _one_move(environment: Environment, player: Player, params: Params, episodes: Episodes, key: Array) -> Episodes:

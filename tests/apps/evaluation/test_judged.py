@@ -193,13 +193,20 @@ def test_random_play_of_2048_earns_about_a_thousand_points_with_students_interva
     assert low < 1060 < high
     known = stats.ttest_1samp(np.asarray(episodes.total, float), 0).confidence_interval(0.95)
     np.testing.assert_allclose(result["ci95"], known, rtol=1e-6)
-    text = returns.format_table({"agent": result, "other": result | {"reached": {"2048": 0.5}}})
+    text = returns.format_table({"agent": result, "other": result | {"reached": {"128": 0.5, "2048": 0.5}}})
     shown = {line.split("  ")[0]: line.split()[-2:] for line in text.splitlines()}
     assert shown["reached 128"][1] == "50.0%" and shown["reached 2048"] == ["0.0%", "50.0%"]
 
 
 def test_a_milestone_is_the_share_of_games_that_reached_it():
-    assert returns.shares(np.array([64, 128, 128, 512])) == {"64": 1.0, "128": 0.75, "512": 0.25}
+    boards = np.zeros((4, 16), np.int32)
+    boards[:, 5] = [6, 7, 7, 9]  # the highest tiles are 64, 128, 128 and 512
+    states = jax.vmap(GAME_2048.init)(jax.random.split(jax.random.key(0), 4))
+    states = states.replace(_board=jnp.asarray(boards))
+    none = jnp.zeros(4, jnp.int32)
+    episodes = returns.Episodes(states, none, none, none > 0, none, none[:1])
+    reached = returns.summarise(GAME_2048, episodes)["reached"]
+    assert reached == {"64": 1.0, "128": 0.75, "256": 0.25, "512": 0.25}
 
 
 def test_an_illegal_action_is_counted_and_a_legal_one_played():
