@@ -125,6 +125,8 @@ class AtariRules:
     def step(self, state: WrappedState, action: Array, key: Array | None = None) -> WrappedState:
         """One move."""
         before: Any = state.state
+        # One game a call: JAX copies arguments of 100 kB and more in threads that the program itself may hold on a CPU,
+        # and a call for all games then waits forever.
         memory, screen, reward, is_over = jax.pure_callback(
             self._console.play, self._moved, before.memory, action, vmap_method="sequential"
         )
