@@ -72,7 +72,7 @@ def networks(agent: Any) -> dict[str, tuple[Callable, dict[str, jax.ShapeDtypeSt
         node = simulator.expand(agent.params, no_chance, action, parent)
         return tuple(getattr(node, name) for name in OF_MOVE)
 
-    observation = jax.ShapeDtypeStruct((1, *environment.observation_shape), jnp.float32)
+    observation = jax.ShapeDtypeStruct((1, *environment.observation_shape), jnp.float32)  # bytes as shares of 255
     parent = jax.eval_shape(initial, observation)[OF_ROOT.index("embedding")]
     move = {"parent": parent, "action": jax.ShapeDtypeStruct((1,), jnp.int32)}
     return {"initial": (initial, {"observation": observation}, OF_ROOT), "recurrent": (recurrent, move, OF_MOVE)}

@@ -2,13 +2,14 @@
 
 ale-py is under the GPL-2.0, and imported only when `--env` names a game.
 
-- The emulator, in C++, runs on the host, and a compiled program calls it once a move for all games (`Console`). Its
+- The emulator, in C++, runs on the host, and the compiled program calls it for each move of each game (`Console`). Its
   whole state is an array in ours: it is loaded before a move and read after it. So a move is a function of state and
   action, a resumed run goes on to the bit, and a search can plan with the ground-truth model.
-- As in Atari 100k (Kaiser et al. 2020), a move holds an action for 4 frames, and is shown as the brighter of the last
-  two, in 84 x 84 greys; an observation has the last four moves, the newest last. A game starts after 1 to 30 frames
-  without an action, then one of "fire" if the game knows it. After 108,000 frames it is truncated: values bootstrap.
-- The reward is what a move adds to the score. A lost life does not end a game. Nothing is random but the start.
+- A move holds one of the game's minimal actions for 4 frames, and is shown as the brighter of the last two, in 84 x 84
+  greys; an observation has the last four moves, the newest last (Mnih et al. 2015, methods). A game starts after 1 to
+  30 frames without an action, then one of "fire" if the game has it. After 108,000 frames it is truncated.
+- The reward is what a move adds to the score, not clipped, and a lost life does not end a game; agents of Atari 100k
+  mostly learn with both. Nothing is random but the start.
 """
 
 from functools import cache
@@ -34,7 +35,9 @@ MOST_WAITS = 30  # frames before a game
 MOST_MOVES = 108_000 // SKIP
 PACE = 1000 * SKIP / 60  # milliseconds a move, for a person
 KEYS = {"w": "up", "a": "left", "s": "down", "d": "right", "f": "fire", ".": "noop"}
-NAMES = sorted(roms.get_all_rom_ids())
+FOR_TWO = {"combat", "joust", "maze_craze", "warlords"}
+"""Games without a mode for one player, for which the emulator ends the process."""
+NAMES = sorted(set(roms.get_all_rom_ids()) - FOR_TWO)
 
 
 class Emulation(NamedTuple):
@@ -105,14 +108,11 @@ class AtariRules:
         self._console = console_of(game)
         memories, screens = self._console.starts()
         self._memories, self._starts = memories, np.asarray(jax.vmap(_shrunk)(jnp.asarray(screens)))
-        self._moved = tuple(
-            jax.ShapeDtypeStruct(shape, dtype)
-            for shape, dtype in (
-                (memories.shape[1:], np.uint8),
-                (screens.shape[1:], np.uint8),
-                ((), np.float32),
-                ((), bool),
-            )
+        self._moved = (
+            jax.ShapeDtypeStruct(memories.shape[1:], np.uint8),
+            jax.ShapeDtypeStruct(screens.shape[1:], np.uint8),
+            jax.ShapeDtypeStruct((), np.float32),
+            jax.ShapeDtypeStruct((), bool),
         )
 
     def init(self, key: Array) -> WrappedState:
@@ -135,8 +135,8 @@ class AtariRules:
 
     def _made(self, emulation: Emulation, seen: Array, reward: Any, is_over: Any) -> WrappedState:
         legal = jnp.ones(len(self._console.actions), bool)
-        is_late = emulation.moves >= MOST_MOVES
-        return outside_states.made(emulation, [(seen, None)], legal, reward, is_over, is_late & ~jnp.asarray(is_over))
+        is_late = ~jnp.asarray(is_over) & (emulation.moves >= MOST_MOVES)
+        return outside_states.made(emulation, [(seen, None)], legal, reward, is_over, is_late)
 
 
 make_rules = AtariRules

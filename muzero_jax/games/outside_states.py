@@ -31,7 +31,13 @@ def strict(inner: Any) -> Any:
 
 
 def seen(leaves: Leaves) -> Array:
-    """The observation as one array: a single part keeps its shape, several are flattened and concatenated."""
+    """The observation as one array: a single part keeps its shape, several are flattened and concatenated.
+
+    A picture of bytes that is the only part stays in bytes.
+    """
+    first, count = leaves[0]
+    if len(leaves) == 1 and first.ndim > 1 and first.dtype == jnp.uint8 and (count is None or count > MOST_VALUES):
+        return first
     shown = [_shown(leaf, count) for leaf, count in leaves]
     if len(shown) == 1:
         return shown[0]
@@ -52,4 +58,4 @@ def _shown(leaf: Array, count: int | None) -> Array:
         return leaf
     if count is not None and count <= MOST_VALUES and jnp.issubdtype(leaf.dtype, jnp.integer):
         return jax.nn.one_hot(leaf, count, dtype=bool)
-    return leaf if leaf.dtype == jnp.uint8 and leaf.ndim else jnp.atleast_1d(leaf).astype(jnp.float32)
+    return jnp.atleast_1d(leaf).astype(jnp.float32)

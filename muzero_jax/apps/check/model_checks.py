@@ -55,7 +55,8 @@ def _batches(environment: Environment, num_codes: int) -> Iterator[tuple[Array, 
     generator = np.random.default_rng(0)
     seen = contract.observation_of(environment)
     numbers = generator.random((2, NUM_ROWS, *seen.shape))
-    observation = numbers > 0.5 if seen.dtype == bool else numbers.astype(seen.dtype)
+    scale = 255 if seen.dtype == np.uint8 else 1
+    observation = numbers > 0.5 if seen.dtype == bool else (scale * numbers).astype(seen.dtype)
     num_moves = environment.num_actions + num_codes
     actions = generator.integers(num_moves, size=(2, NUM_STEPS, NUM_ROWS)).astype(np.int32)
     observation[1, 0] = observation[0, 0]

@@ -102,9 +102,8 @@ def format_table(results: dict[str, dict[str, Any]]) -> str:
         title = "95% interval" if field == "ci95" else field
         rows.append([title, *(_number(result[field]) for result in results.values())])
     shares = [result.get("reached", {}) for result in results.values()]
-    for name in sorted(
-        {name for each in shares for name in each}, key=lambda name: [-each.get(name, 0) for each in shares]
-    ):
+    names = dict.fromkeys(name for each in shares for name in each)
+    for name in sorted(names, key=lambda name: [-each.get(name, 0) for each in shares]):
         rows.append([f"reached {name}", *(f"{each.get(name, 0):.1%}" for each in shares)])
     return "\n".join(align(rows, "<>"))
 
