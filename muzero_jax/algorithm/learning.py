@@ -271,6 +271,9 @@ def build_terms(config: Config, model: Model) -> tuple[Term, ...]:
         Term("value", partial(losses.value_loss, **scalar), weights.value_weight),
         Term("policy", losses.policy_loss, weights.policy_weight),
     ]
+    if weights.advantage_weight:
+        scale = 1 / (config.search.kl_weight + config.search.entropy_weight)
+        terms.append(Term("advantage", partial(losses.advantage_loss, scale=scale), weights.advantage_weight))
     if not config.learns_dynamics:
         return (*terms, *(losses.head_term(head) for head in model.heads if head.at == "position"))
     terms += [

@@ -272,6 +272,9 @@ class OptimiserConfig:
     """weight of the discount loss, if the network predicts discounts"""
     action_value_weight: PositiveFloat = 1.0
     """weight of the loss of the actions' values, with --search.policy none"""
+    advantage_weight: NotNegativeFloat = 0.0
+    """none: weight of a policy gradient by how far a return was from the predicted value of the action that was played;
+    equal to policy_weight it makes up for what the predictions miss (docs/search-free.md)"""
     chance_weight: PositiveFloat = 1.0
     """weight of the loss of predicted chance, if the model has codes for it"""
     commitment_weight: NotNegativeFloat = 0.01

@@ -81,6 +81,8 @@ def _problems_of_parts(config: Config) -> Iterator[str]:
         yield f"{lacks}; leave one out"
     if config.search.policy == "none" and config.self_play.full_search_share < 1:
         yield "--self-play.full-search-share mixes full and cheap searches, and --search.policy none has none"
+    if optimiser.advantage_weight and config.search.policy != "none":
+        yield "--optimiser.advantage-weight needs predicted values of the actions; add --search.policy none"
     if network.chance_codes == 1:
         yield "--network.chance-codes is 1, but must be 0 (none), or 2 to 4096"
     if network.chance_codes and config.model != "learned":

@@ -16,7 +16,7 @@ from jaxtyping import Array, Float
 
 from muzero_jax.learning.unroll import unroll
 from muzero_jax.ops.observations import as_numbers
-from muzero_jax.types import LEGAL_LOGITS, Batch, Head, Metrics, Model, Params, Unrolled
+from muzero_jax.types import ACTION_VALUES, LEGAL_LOGITS, Batch, Head, Metrics, Model, Params, Unrolled
 
 Loss = Callable[[Unrolled, Batch], Array]
 """(the model's outputs, the batch with their targets) -> the loss of each window [N]."""
@@ -98,6 +98,22 @@ def legal_policy_logits(outputs: Unrolled, batch: Batch) -> Float[Array, "N K1 A
     known = legal.shape[1]
     masked = jnp.where(legal, logits[:, :known], jnp.finfo(jnp.float32).min)
     return jnp.concatenate([masked, logits[:, known:]], axis=1)
+
+
+def advantage_loss(outputs: Unrolled, batch: Batch, *, scale: float) -> Float[Array, "N"]:
+    """A policy gradient by the return after the action that was played, less the value that was predicted for it.
+
+    The policy that is learned improves the head by predicted values of the actions (`model_free.improved`), and so by
+    their errors as well. With `scale` 1 / (k + h) and the policy loss's weight this gradient takes them out again, to
+    first order in the change and on average over the actions that are played: its mean is 0 for true values. The
+    predictions serve as a baseline of each action (Williams 1992, section 6).
+    """
+    wanted = batch.targets.by_action["action_value"]
+    is_known = ~jnp.isnan(wanted)
+    surprise = jnp.where(is_known, wanted, 0.0) - jax.lax.stop_gradient(outputs.extras[ACTION_VALUES])
+    log_policy = jax.nn.log_softmax(legal_policy_logits(outputs, batch))
+    gain = jnp.sum(jnp.where(is_known, scale * surprise * log_policy, 0.0), axis=-1)
+    return over_depths(batch.targets.alive * -gain)
 
 
 def reconstruction_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:

@@ -10,11 +10,12 @@ import pytest
 from muzero_jax.algorithm import heads, learning, make_algorithm
 from muzero_jax.config.config import Config, with_values
 from muzero_jax.config.validation import validate
+from muzero_jax.learning import losses
 from muzero_jax.run import flops
 from muzero_jax.search import model_free
 from muzero_jax.search.simulator import FirstSight, Simulator
-from muzero_jax.types import ACTION_VALUES, SearchRoots
-from tests.reference.windows import make_window
+from muzero_jax.types import ACTION_VALUES, Batch, SearchRoots, Unrolled
+from tests.reference.windows import make_targets, make_window
 
 PRIOR = np.array([[0.5, 0.25, 0.25, 0.0]])
 Q = np.array([[0.0, 0.2, -0.2, 5.0]])
@@ -111,6 +112,7 @@ def test_self_play_without_a_search_costs_one_look_a_move(model):
         {"model": "none"},
         {"search.policy": "none", "replay.reanalyze_fraction": 0.5},
         {"search.policy": "none", "self_play.full_search_share": 0.5},
+        {"optimiser.advantage_weight": 0.1},
     ],
 )
 def test_what_needs_a_search_is_refused_without_one(values):
@@ -155,6 +157,34 @@ def test_a_random_move_teaches_no_value_and_the_searchs_own_value_has_no_share()
     q = np.asarray(learning.build_targets(config)(window, jnp.float32(0)).by_action["action_value"])[0]
     assert np.isnan(q[0]).all() and np.isnan(q[2]).all()
     assert q[1, 7] == 1 and (~np.isnan(q)).sum() == 1
+
+
+def test_sampled_advantages_make_up_for_wrong_predicted_values():
+    """The gradient towards the improved policy of wrong values, and theirs, are that of true values to first order.
+
+    Windows of one position each, in which each action was played as often as the policy says, with its true value.
+    """
+    q, true = np.float32([0.3, -0.2, 0.1]), np.float32([-0.4, 0.5, 0.1])
+    weights = {"kl_weight": 40.0, "entropy_weight": 1e-6}
+    logits = jnp.float32([0.2, -0.1, 0.5])
+    prior = jax.nn.softmax(logits)
+
+    def improvement(values):
+        return np.asarray(model_free.improved(prior[None], jnp.asarray(values)[None], **weights)[0] - prior)
+
+    played = jnp.where(jnp.eye(3, dtype=bool), true, jnp.nan)[:, None]
+    targets = make_targets(0)._replace(alive=jnp.ones((3, 1)), by_action={"action_value": played})
+    batch = Batch(jnp.zeros((3, 1, 1)), jnp.ones((3, 1, 3), bool), jnp.zeros((3, 0), jnp.int32), targets, jnp.ones(3))
+
+    @jax.grad
+    def gradient(logits):
+        none = jnp.zeros((3, 1, 1))
+        outputs = Unrolled(none, none, none, jnp.tile(logits, (3, 1, 1)), {ACTION_VALUES: jnp.tile(q, (3, 1, 1))})
+        scale = 1 / (weights["kl_weight"] + weights["entropy_weight"])
+        return jnp.sum(prior * losses.advantage_loss(outputs, batch, scale=scale))
+
+    assert np.abs(improvement(true) - improvement(q)).max() > 3e-3
+    np.testing.assert_allclose(improvement(q) - gradient(logits), improvement(true), atol=2e-4)
 
 
 def test_values_of_actions_that_were_not_played_get_no_gradient():
