@@ -44,7 +44,7 @@ def hidden(env: str, environment: Environment) -> Config:
         model="none",
         minutes=15.0 if trembles else 5.0,
         network=NetworkConfig(kind="mlp", width=128, num_bins=21, support_range=most_points),
-        search=SearchConfig(policy="none", kl_weight=0.5, entropy_weight=0.015),
+        search=SearchConfig(policy="none", kl_weight=0.2 if trembles else 0.5, entropy_weight=0.015),
         self_play=SelfPlayConfig(num_envs=512, rollout_length=STEPS, exploration=TREMBLE if trembles else 0.0),
         replay=ReplayConfig(replay_length=STEPS * (2 + longest // STEPS), min_frames=0, end_weight=1),
         targets=TargetConfig(td_steps=longest, stop_at_exploration=False),
@@ -58,6 +58,9 @@ def hidden(env: str, environment: Environment) -> Config:
             schedule="cosine",
             value_weight=0.1 if trembles else 1.0,
             policy_weight=0.1,
+            # Makes up for errors of predicted values, which a small KL weight magnifies. In Leduc hold'em an average
+            # had 0.180 after 16 million frames, and 0.230 without it and a KL weight of 0.5.
+            advantage_weight=0.1 if trembles else 0.0,
             average_decay=0.9999,
         ),
         evaluation=EvaluationConfig(opening_plies=0, games=1024, final_games=4096, mcts_simulations=()),
