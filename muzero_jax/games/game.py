@@ -70,9 +70,7 @@ class Game(NamedTuple):
     sgf_number: int | None = None  # its `GM` in SGF files
     same_as: Mapping[int, int] = MappingProxyType({})  # {action: an equivalent action that replaces it}
     worth: Worth | None = None  # the value of expectimax's leaves
-    milestones: Callable[[EnvState], dict[str, Array]] | None = (
-        None  # what a single player may reach, and whether it has
-    )
+    milestones: Callable[[EnvState], dict[str, Array]] | None = None  # what a single player may have reached
 
 
 def make_rules(game: Game, board_size: int | None) -> Any:

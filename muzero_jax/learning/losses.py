@@ -105,15 +105,15 @@ def advantage_loss(outputs: Unrolled, batch: Batch, *, scale: float) -> Float[Ar
 
     The policy that is learned improves the head by predicted values of the actions (`model_free.improved`), and so by
     their errors as well. With `scale` 1 / (k + h) and the policy loss's weight this gradient takes them out again, to
-    first order in the change and on average over the actions that are played: its mean is 0 for true values. The
-    predictions serve as a baseline of each action (Williams 1992, section 6).
+    first order in the change and on average over moves that the policy draws: its mean is 0 for true values. So the
+    predictions are control variates. Of random moves it is right only as far as the policy draws them as often.
     """
     wanted = batch.targets.by_action["action_value"]
     is_known = ~jnp.isnan(wanted)
     surprise = jnp.where(is_known, wanted, 0.0) - jax.lax.stop_gradient(outputs.extras[ACTION_VALUES])
     log_policy = jax.nn.log_softmax(legal_policy_logits(outputs, batch))
     gain = jnp.sum(jnp.where(is_known, scale * surprise * log_policy, 0.0), axis=-1)
-    return over_depths(batch.targets.alive * -gain)
+    return over_depths(-gain)
 
 
 def reconstruction_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:

@@ -94,7 +94,7 @@ def suited(config: Config, kind: str) -> tuple[Config, str]:
         # Their iterations last seconds on CPUs, and each second leaves 25 MiB of tasks a device in XLA's queue.
         is_slow = config.network.kind in ("tower", "fully_convolutional")
         return (replace(config, iterations_per_chunk=1) if is_slow else config), ""
-    times = 1 if config.minutes is None else TIMES[kind].get(config.network.kind, 1)  # frames may be what is scarce
+    times = 1 if config.minutes is None else TIMES[kind].get(config.network.kind, 1)  # else fewer updates
     play = replace(config.self_play, num_envs=times * config.self_play.num_envs)
     optimiser = replace(config.optimiser, batch_size=times * config.optimiser.batch_size)
     network = config.network

@@ -98,6 +98,11 @@ def test_games_start_after_different_numbers_of_frames_and_are_cut_off_by_time(e
     assert moved.is_last and moved.discount == np.float32(0.9), "values bootstrap across a time limit"
 
 
+def test_no_game_is_offered_for_which_the_emulator_ends_the_process():
+    assert set(ale_py.roms.get_all_rom_ids()) - set(atari_games.NAMES) == atari_games.FOR_TWO
+    assert {"pong", "breakout", "freeway"} < set(atari_games.NAMES)
+
+
 def test_a_game_has_words_for_its_actions_and_a_picture(environment, start):
     notation = make_notation(environment)
     assert [notation.write(start, action) for action in range(4)] == ["fire", "right", "left", "noop"]

@@ -103,7 +103,7 @@ def format_table(results: dict[str, dict[str, Any]]) -> str:
         rows.append([title, *(_number(result[field]) for result in results.values())])
     shares = [result.get("reached", {}) for result in results.values()]
     names = dict.fromkeys(name for each in shares for name in each)
-    for name in sorted(names, key=lambda name: [-each.get(name, 0) for each in shares]):
+    for name in sorted(names, key=lambda name: (*(-each.get(name, 0) for each in shares), len(name), name)):
         rows.append([f"reached {name}", *(f"{each.get(name, 0):.1%}" for each in shares)])
     return "\n".join(align(rows, "<>"))
 
