@@ -160,7 +160,7 @@ def craftax(env: str) -> Config:
     """python experiments/train.py --env craftax:classic
 
     A world that is seen in part. After 1,000,000 frames, 32 minutes of a shared core, Craftax-Classic returned 3.7 of
-    22 points, no more than after 300,000; PPO has 4.4 after 200,000 (docs/results/2026-11-30-craftax-atari.md).
+    22 points, no more than after 300,000; PPO has 7.7 (docs/results/2026-11-30-craftax-atari.md).
     """
     most = 226.0 if "full" in env else 22.0  # points of an episode
     return Config(
