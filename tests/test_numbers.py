@@ -103,6 +103,6 @@ def test_every_number_is_in_the_record_that_its_row_or_sentence_links_to(page):
 
 
 def test_pages_have_numbers_and_each_exemption_is_needed():
-    assert sum(len(figures(claim.text)) for page in PAGES for claim in claims(page) if claim.records) > 250
+    assert sum(len(figures(claim.text)) for page in PAGES for claim in claims(page) if claim.records) > 280
     unused = [p for p in EXEMPT if not any(re.search(p, read(page), flags=re.MULTILINE) for page in PAGES)]
     assert unused == []

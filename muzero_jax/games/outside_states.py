@@ -35,12 +35,11 @@ def seen(leaves: Leaves) -> Array:
 
     A picture of bytes that is the only part stays in bytes.
     """
-    first, count = leaves[0]
-    if len(leaves) == 1 and first.ndim > 1 and first.dtype == jnp.uint8 and (count is None or count > MOST_VALUES):
-        return first
     shown = [_shown(leaf, count) for leaf, count in leaves]
     if len(shown) == 1:
-        return shown[0]
+        first = leaves[0][0]
+        is_picture = first.dtype == jnp.uint8 and first.ndim > 1 and shown[0].dtype != bool
+        return first if is_picture else shown[0]
     dtype = jnp.result_type(*shown)
     return jnp.concatenate([leaf.ravel().astype(dtype) for leaf in shown])
 
