@@ -134,7 +134,7 @@ class Agent:
             value=float(np.clip(value, -self.most_value, self.most_value)),
             prior=prior,
             prior_value=float(np.clip(prior_value, -self.most_value, self.most_value)),
-            num_simulations=num_simulations,
+            num_simulations=num_simulations if self.searches else 0,
             seconds=seconds,
             tree=tree,
             most_value=self.most_value,

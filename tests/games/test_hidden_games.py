@@ -206,6 +206,7 @@ def test_neither_the_page_nor_the_notebook_shows_what_is_hidden():
         game.analysis(seat=0)
     while game.position.colour_to_move == 1:
         state = game.agent_move(seat=0)
+    assert len(state["budgets"]) == 1 and "simulation" not in game.analysis(seat=0)["said"], "nothing searches"
     stones = sum(row.count("O") for row in state["squares"])
     assert stones == 0 and set(state["moves"][1:]) == {"?"} and len(state["legal"]) == 8
     assert state["svg"] != game.state()["svg"], "without a seat both sides are shown"

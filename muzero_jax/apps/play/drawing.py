@@ -77,9 +77,9 @@ def counted(number: int | float, noun: str) -> str:
 
 
 def judged(found: Analysis) -> str:
-    """The value of a position in words, after search and by the network."""
-    after = f"{signed(found.value)} after {counted(found.num_simulations, 'simulation')}"
-    return f"{after}, {signed(found.prior_value)} at first sight"
+    """The value of a position in words, after search (if there was one) and by the network."""
+    after = f"{signed(found.value)} after {counted(found.num_simulations, 'simulation')}, "
+    return f"{after if found.num_simulations else ''}{signed(found.prior_value)} at first sight"
 
 
 def plain(lines: list[Line]) -> str:

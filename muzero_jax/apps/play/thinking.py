@@ -50,6 +50,7 @@ class Thinker:
     ):
         self._agent = agent
         self.most_value = agent.most_value
+        self.searches = agent.searches
         self.num_simulations = num_simulations
         self.most_simulations = most_simulations
         self.temperature = float(hides(agent.environment)) if temperature is None else temperature

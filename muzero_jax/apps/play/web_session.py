@@ -87,7 +87,7 @@ class WebGame:
             "result": position.result,
             "winning_cells": position.winning_cells,
             "num_simulations": usual,
-            "budgets": sorted({*BUDGETS, usual}),
+            "budgets": sorted({*BUDGETS, usual}) if self.thinker.searches else [usual],
         }
 
     look = state

@@ -293,6 +293,7 @@ function fillControls() {
   const sides = state.num_players === 1 ? ofOne : ofTwo;
   $("you").replaceChildren(...sides.map(([value, text]) => make("option", text, { value })));
   const isUsual = (budget) => budget === state.num_simulations;
+  $("budget").parentElement.hidden = state.budgets.length === 1;
   $("budget").replaceChildren(...state.budgets.map((n) => make("option", n, { value: n, selected: isUsual(n) })));
 }
 
