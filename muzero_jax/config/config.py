@@ -36,7 +36,7 @@ class Config:
     env: Annotated[str, Fixed] = "hex"
     """the game: a name, or the path of a Python file that defines make() (docs/your-own-game.md)"""
     board_size: Annotated[int | None, Fixed] = None
-    """only for Hex: 2 to 19; default: the largest board that this machine learns in one session"""
+    """Hex: 2 to 19, by default the largest that this machine learns in one session; dark Hex: 2 to 5, by default 3"""
     board_sizes: Annotated[tuple[BoardSize, ...], Fixed._replace(common=False)] = ()
     """only for Hex: several boards in one run, in alternating chunks; a size that is given twice gets twice as many.
     Matches are played on board_size, by default the largest of them (docs/larger-boards.md)"""

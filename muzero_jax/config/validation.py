@@ -76,7 +76,7 @@ def _problems_of_parts(config: Config) -> Iterator[str]:
         yield "--self-play.start-share 1 leaves no game from the beginning, and an archive drifts to the ends; lower it"
     if config.model == "none" and config.search.policy != "none":
         yield "--model none searches nowhere, so self-play cannot either; add --search.policy none"
-    if config.search.policy == "none" and config.reanalyze_fraction:
+    if config.search.policy == "none" and (config.offline or config.reanalyze_fraction):
         lacks = "--search.policy none learns no policies of a search, as Reanalyze and --offline do"
         yield f"{lacks}; leave one out"
     if config.search.policy == "none" and config.self_play.full_search_share < 1:

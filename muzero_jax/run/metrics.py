@@ -229,9 +229,14 @@ def is_points(metric: str) -> bool:
     return key_of(metric).startswith(POINTS)
 
 
+def is_measured(metric: str) -> bool:
+    """Whether an evaluation measured a metric of one version, so that the last is the run's."""
+    return key_of(metric).startswith("eval/") and not key_of(metric).startswith(ELO)
+
+
 def is_share(metric: str) -> bool:
     """Whether a metric is a share in [0, 1] that an evaluation measured."""
-    return key_of(metric).startswith("eval/") and not key_of(metric).startswith((ELO, POINTS))
+    return is_measured(metric) and not key_of(metric).startswith((POINTS, EXPLOITABILITY))
 
 
 def opponent_of(metric: str) -> str:

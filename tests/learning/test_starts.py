@@ -120,10 +120,14 @@ def test_an_empty_archive_gives_beginnings():
 
 def test_the_predicted_regret_is_the_weight_and_never_0():
     model = make_algorithm(replace(CONFIG, self_play=replace(CONFIG.self_play, starts="regret"))).model
-    params = model.init(jax.random.key(0))
-    weigh = starts.predicted_regret(GAME, model, output="regret", least=0.125)
+
+    def predict(params, observation):
+        found = model.initial_inference(params, observation)
+        return found._replace(extras={"regret": jnp.array([[0.5], [0.0], [-1.0]])})
+
+    weigh = starts.predicted_regret(GAME, model._replace(initial_inference=predict), output="regret", least=0.125)
     states = jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), 3))
-    np.testing.assert_array_equal(jax.jit(weigh)(params, states), [0.125] * 3)  # heads begin at 0
+    np.testing.assert_array_equal(jax.jit(weigh)(model.init(jax.random.key(0)), states), [0.5, 0.125, 0.125])
 
 
 def test_the_regret_of_a_position_by_hand():

@@ -110,6 +110,7 @@ def test_self_play_without_a_search_costs_one_look_a_move(model):
     [
         {"model": "none"},
         {"search.policy": "none", "replay.reanalyze_fraction": 0.5},
+        {"search.policy": "none", "offline": "games.txt", "replay.reanalyze_fraction": 0.0},
         {"search.policy": "none", "self_play.full_search_share": 0.5},
         {"optimiser.advantage_weight": 0.1},
     ],

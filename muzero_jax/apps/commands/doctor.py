@@ -1,4 +1,4 @@
-"""Says why a run does not learn: muzero-jax doctor runs/hex-5-seed0
+"""Says why a run does not learn: python experiments/doctor.py runs/hex-5-seed0
 
 It reads the run's records, plays a few games and makes an update with its last weights, and prints what is unusual,
 with its evidence and what to try. It writes nothing, so a run in progress can be examined too. It takes about a minute.

@@ -21,7 +21,7 @@ from muzero_jax.config import config_file
 from muzero_jax.config.config import Config
 from muzero_jax.config.fields import NotNegativeInt, PositiveInt, differing, fields_of, flag_of, names, value_at
 from muzero_jax.config.session import Session
-from muzero_jax.games.catalogue import game_of
+from muzero_jax.games.catalogue import game_of, hides
 from muzero_jax.own.files import write_whole
 from muzero_jax.run import metrics
 from muzero_jax.run.interrupt import Stopped
@@ -42,9 +42,10 @@ class TuneFlags:
     """a setting to vary; give it once for each: --vary optimiser.learning-rate 1e-4:1e-2 (a range), --vary network.kind
     mlp tower (a list), --vary replay.end-weight (its own range); default: all settings with a range (docs/tune.md)"""
     metric: str = ""
-    """the score of a trial (higher is better): mcts:N (the score against rollout MCTS with N simulations; with N above
-    100 only at the end of a trial), or a key of metrics.jsonl; default: mcts:100, points/mcts:100 in a game for points,
-    or the mean return in single-player games"""
+    """the score of a trial: mcts:N (the score against rollout MCTS with N simulations; with N above 100 only at the end
+    of a trial), a key of metrics.jsonl of which more is better, or exploitability, of which less is; default: mcts:100
+    (random where something is hidden), with points/ before it in a game for points, or the mean return in single-player
+    games"""
     seeds: NotNegativeInt = 3
     """number of new seeds for the comparison at the end; 0: no comparison"""
 
@@ -66,7 +67,7 @@ def main(arguments: list[str]) -> int:
     folder = own.study or default.parent / f"tune-{default.name}"
     varied = tuning.space(base, ranges(base, own.vary))
     objective = Objective(base, varied, folder, metric, session, num_devices)
-    study = tuning.open_study(folder, base)
+    study = tuning.open_study(folder, base, metric)
     print(f"study       {folder}: {own.trials} trials, scored by {metric}")
     for name, values in varied.items():
         between = f"{values.low:.3g} to {values.high:.3g}" if isinstance(values, Span) else values
@@ -100,7 +101,8 @@ def metric_of(given: str, environment: Environment) -> str:
     if environment.num_players == 1:
         return given or metrics.RETURN
     is_for_points = game_of(environment).is_for_points
-    metric = given or ("points/mcts:100" if is_for_points else "mcts:100")
+    usual = "random" if hides(environment) else "mcts:100"  # rollout MCTS would see what is hidden
+    metric = given or (f"points/{usual}" if is_for_points else usual)
     opponent = metrics.opponent_of(metric)
     if opponent.startswith(("mcts:", "random")) and metrics.is_points(metric) != is_for_points:
         right = f"points/{opponent}" if is_for_points else opponent
@@ -146,7 +148,9 @@ def conclude(study: Any, objective: Objective, config: Config, num_seeds: int) -
     write_whole(folder / "trials.csv", table.to_csv(index=False))
     write_whole(folder / "best.json", config_file.to_json(replace(found, evaluation=config.evaluation)))
     tuning.draw(study, folder)
-    shown = table.sort_values("value", ascending=False)[["number", "value", "state", "duration"]]
+    shown = table.sort_values("value", ascending=tuning.is_cost(objective.metric))[
+        ["number", "value", "state", "duration"]
+    ]
     flags = " ".join(differing(found, tuning.with_frames(objective.base, found.frames)))
     print(f"\n{shown.head(10).to_string(index=False)}\n\nresults:  trials.csv, best.json and pictures in {folder}")
     print(f"best:     trial {study.best_trial.number}, {flags or 'the preset itself'}", flush=True)

@@ -104,9 +104,9 @@ class NotebookGame:
         moves = []
         analysis = None
         while not self.position.is_over and self.position.colour_to_move != self.you:
-            analysis = self.thinker.analyse(self.position)
+            analysis, told = self.thinker.analyse(self.position), len(self.seen.told)
             self.position = self.position.play(analysis.action)
-            moves.append(self.seen.texts(self.notation)[-1])
+            moves += self.seen.texts(self.notation)[told:][-1:]
         self.said = self._status(moves, analysis)
         self._show()
 

@@ -156,7 +156,7 @@ def _dice(board: BoardDrawing) -> Iterator[str]:
 
 def _last_turn(board: BoardDrawing) -> Iterator[str]:
     """Arrows for the moves of the last turn, or of the present turn so far."""
-    plies = board.position.plies
+    plies = [ply for _, ply in board.position.told]
     texts = board.position.texts(board.notation)
     turn = len(list(takewhile(lambda ply: ply.colour == plies[-1].colour, reversed(plies))))
     for text in texts[len(plies) - turn :]:

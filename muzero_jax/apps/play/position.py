@@ -153,12 +153,22 @@ class Position(NamedTuple):
         return f"{self.game.view.colours[self.winner]} wins{how}"
 
     def texts(self, notation: Notation) -> list[str]:
-        """The moves so far as text; `?` for those that the viewer did not see."""
-        before = (self.start, *(ply.state for ply in self.plies))
+        """The moves of `told` as text; `?` for those that the viewer did not see."""
         return [
-            "?" if self._is_unseen(ply) else notation.write(state, ply.action)
-            for state, ply in zip(before, self.plies, strict=False)
+            "?"
+            if self._is_unseen(ply)
+            else notation.write(self.plies[index - 1].state if index else self.start, ply.action)
+            for index, ply in self.told
         ]
+
+    @property
+    def told(self) -> list[tuple[int, Ply]]:
+        """The moves so far with their places, of a turn that the viewer did not see only the first.
+
+        The number of its tries would tell how many stones the other side found.
+        """
+        unseen = [self._is_unseen(ply) for ply in self.plies]
+        return [(i, ply) for i, ply in enumerate(self.plies) if not (i and unseen[i] and unseen[i - 1])]
 
     def seen_by(self, colour: int | None = None) -> EnvState:
         """The state with `colour` (by default the side to move) to move; raises IllegalMove if there is none."""

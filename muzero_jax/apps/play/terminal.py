@@ -130,9 +130,10 @@ class TerminalGame:
     def _go_on(self) -> None:
         """Plays the agent's moves until it is the person's turn, then shows the board."""
         while not self.position.is_over and self.position.colour_to_move != self.colour:
-            action = self._analyse().action
-            self._play(action)
-            self._say(f"I play {self._seen.texts(self.notation)[-1]}")
+            told = len(self._seen.told)
+            self._play(self._analyse().action)
+            if len(self._seen.told) > told:
+                self._say(f"I play {self._seen.texts(self.notation)[-1]}")
         self._show()
         self.thinker.catch_up(self.position)
 

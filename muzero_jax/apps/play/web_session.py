@@ -77,7 +77,7 @@ class WebGame:
             "inks": view.inks,
             "to_move": position.colour_to_move,
             "moves": position.texts(self.notation),
-            "movers": [ply.colour for ply in position.plies],
+            "movers": [ply.colour for _, ply in position.told],
             "ply": len(position.plies),
             "pace": view.pace,
             "in_turns": position.environment.discount is not None,

@@ -127,8 +127,9 @@ def read_run(run_dir: Path, group: str, wanted: Sequence[str] = ()) -> list[Poin
                 point = Point(group, str(run_dir), config.seed, *spent(record), metric, score, False, games)
                 found.setdefault(metric, []).append(point)
     for metric, points in found.items() if run_directory.has_ended(run_dir) else ():
-        is_measured = metrics.is_share(metric) or metrics.is_points(metric)
-        final = np.mean([point.score for point in points[-1 if is_measured else -max(1, len(points) // 10) :]])
+        final = np.mean(
+            [point.score for point in points[-1 if metrics.is_measured(metric) else -max(1, len(points) // 10) :]]
+        )
         points[-1] = points[-1]._replace(score=float(final), is_final=True)
     return sorted((point for points in found.values() for point in points), key=lambda point: point.frames)
 

@@ -35,7 +35,7 @@ from muzero_jax.config.session import Session
 from muzero_jax.config.validation import validate
 from muzero_jax.run import budget, charts
 from muzero_jax.run.interrupt import Stopped
-from muzero_jax.run.metrics import Callbacks, Record, key_of
+from muzero_jax.run.metrics import EXPLOITABILITY, Callbacks, Record, key_of
 from muzero_jax.run.run import Diverged, Result
 from muzero_jax.storage import run_directory
 
@@ -77,8 +77,8 @@ def space(config: Config, chosen: Space) -> dict[str, Span | list[Any]]:
     return found
 
 
-def open_study(folder: Path, base: Config) -> optuna.Study:
-    """Opens the study in a folder, or creates it; raises ValueError if the folder holds another study or no study."""
+def open_study(folder: Path, base: Config, metric: str) -> optuna.Study:
+    """Opens the study of a metric in a folder, or creates it; raises ValueError if the folder holds something else."""
     optuna.logging.set_verbosity(optuna.logging.ERROR)  # else it prints a traceback when a study is stopped
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)  # about options of TPE
     if folder.exists() and any(folder.iterdir()) and not (folder / "study.journal").exists():
@@ -86,8 +86,9 @@ def open_study(folder: Path, base: Config) -> optuna.Study:
     folder.mkdir(parents=True, exist_ok=True)
     storage = optuna.storages.JournalStorage(JournalFileBackend(str(folder / "study.journal")))
     pruner = optuna.pruners.MedianPruner(n_startup_trials=4, n_warmup_steps=2)
+    direction = "minimize" if is_cost(metric) else "maximize"
     study = optuna.create_study(
-        storage=storage, study_name="tune", direction="maximize", pruner=pruner, load_if_exists=True
+        storage=storage, study_name="tune", direction=direction, pruner=pruner, load_if_exists=True
     )
     begun = config_file.from_json(study.user_attrs.get(BASE, config_file.to_json(base)))
     if begun != base:
@@ -101,6 +102,11 @@ def open_study(folder: Path, base: Config) -> optuna.Study:
     seed = base.seed + len(study.trials)
     study.sampler = optuna.samplers.TPESampler(multivariate=True, constant_liar=True, n_startup_trials=8, seed=seed)
     return study
+
+
+def is_cost(metric: str) -> bool:
+    """Whether less of a metric is better."""
+    return key_of(metric) == EXPLOITABILITY
 
 
 class Objective(NamedTuple):

@@ -75,7 +75,7 @@ def test_a_game_for_points_logs_mean_points_and_no_elo(versions, tmp_path):
     record = ours.measure(PARAMS, 2)
     assert record == {"eval/points/random": 0.5, "eval/points/mcts:2": 0.5}
     assert metrics.scores(record) == {"points/random": 0.5, "points/mcts:2": 0.5}
-    assert not any(metrics.is_share(name) for name in metrics.scores(record))
+    assert not any(metrics.is_share(name) for name in [*metrics.scores(record), metrics.EXPLOITABILITY])
     assert "self" not in [call.args[0] for call in arena.play.call_args_list]
     assert checkpoint_steps(tmp_path / "versions") == [0, 2]
 

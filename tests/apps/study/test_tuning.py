@@ -15,6 +15,7 @@ from muzero_jax.apps.study import tuning
 from muzero_jax.apps.study.tuning import Objective, Span
 from muzero_jax.config.config import Config, flat
 from muzero_jax.config.session import Session
+from muzero_jax.games.environment import make_environment
 from muzero_jax.run.run import Diverged
 from tests.reference import told_runs
 from tests.reference.pages import ROOT
@@ -77,12 +78,23 @@ def test_disabled_parts_do_not_vary_and_a_users_ranges_include_the_base_value():
     }
 
 
+def test_a_study_of_exploitability_looks_for_less_and_a_hidden_game_is_not_scored_by_rollouts(tmp_path):
+    kuhn, dark_hex = make_environment("kuhn_poker"), make_environment("dark_hex")
+    assert [tune.metric_of("", game) for game in (kuhn, dark_hex)] == ["points/random", "random"]
+    assert tune.metric_of("exploitability", kuhn) == "exploitability"
+    for metric, direction in {"exploitability": "MINIMIZE", "points/random": "MAXIMIZE"}.items():
+        assert tuning.open_study(tmp_path / direction, BASE, metric).direction.name == direction
+
+
 # --- trials -----------------------------------------------------------------------------------------------------------
 
 
 def studied(folder, trials, base=BASE):
     """The objective and its study after so many trials."""
-    objective, study = Objective(base, TWO, folder, "mcts:100", Session(), 1), tuning.open_study(folder, base)
+    objective, study = (
+        Objective(base, TWO, folder, "mcts:100", Session(), 1),
+        tuning.open_study(folder, base, "mcts:100"),
+    )
     tuning.search(study, objective, trials, lambda study, trial: None)
     return objective, study
 
