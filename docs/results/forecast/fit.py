@@ -1,7 +1,7 @@
-"""Can a law foretell how strong an agent of another game becomes? python docs/results/forecast/fit.py
+"""Can a law forecast how strong an agent of another game becomes? python docs/results/forecast/fit.py
 
 Reads curves.csv, the evaluations of runs by the presets, and prints for each game when it won half of its games against
-MCTS 100, then both attempts to foretell a game that was left out. Draws curves.png.
+MCTS 100, then both attempts to forecast a game that was left out. Draws curves.png.
 """
 
 import csv
@@ -48,7 +48,7 @@ def share(decades):
     return 1 / (1 + 10 ** (-SLOPE * decades))
 
 
-def foretell(found, work):
+def forecast(found, work):
     """For each game the 90% interval of its largest budget, by all other games, and of a hundred times as much."""
     for out in GAMES:
         others = [game for game in GAMES if game != out]
@@ -81,7 +81,7 @@ def main():
         print(f"{game:13s} {len(points):3d} evaluations; {'; '.join(ends)}; at the end {ordered[-1, 2]:.0%}")
     for work, name in ((1, "FLOPs"), (0, "frames")):
         print(f"\nby {name}, actions and length")
-        rows = list(foretell(found, work))
+        rows = list(forecast(found, work))
         for game, score, (low, high), (later_low, later_high) in rows:
             holds = "holds" if low <= score <= high else "fails"
             print(
