@@ -13,7 +13,7 @@ import numpy as np
 
 HERE = Path(__file__).parent
 ARMS = ("default", "random", "archive", "regret")
-MEASURES = ("head", "search", "openings", "mcts100", "mcts1000", "match")
+MEASURES = ("head", "search", "openings", "mcts100", "lost_length", "mcts1000", "match")
 
 
 def read(path):
@@ -24,7 +24,8 @@ def read(path):
         found = {finding["measure"]: finding["value"] for finding in run["exam_raw"]["findings"]}
         ends = ("head", "simulations")  # of the measures of exact play, which larger games do not have
         head, search = (next((v for name, v in found.items() if name.endswith(end)), None) for end in ends)
-        match, openings = run.get("match_raw"), run.get("openings_raw")
+        judged = {finding["judge"]: finding["value"] for finding in run["exam_raw"]["findings"]}
+        match, openings, weak = run.get("match_raw"), run.get("openings_raw"), run["mcts:100"]
         yield {
             "game": game,
             "arm": arm,
@@ -33,8 +34,9 @@ def read(path):
             "head": head,
             "search": search,
             "openings": openings["right"] if openings else None,
-            "mcts100": run["mcts:100"]["score"],
-            "mcts1000": run["mcts:1000"]["score"],
+            "mcts100": weak["score"],
+            "lost_length": weak.get("mean_length_lost"),  # moves of the games that it lost to MCTS 100
+            "mcts1000": run["mcts:1000"]["score"] if "mcts:1000" in run else judged["mcts:1000"],
             "match": match["score"] if match else None,
             "games": match["games"] if match else None,
         }
@@ -60,7 +62,7 @@ def main(path):
         writer.writerows({k: round(v, 5) if isinstance(v, float) else v for k, v in row.items()} for row in rows)
     games = [game for game in dict.fromkeys(row["game"] for row in rows)]
     whole = [game for game in games if sum(row["game"] == game for row in rows) >= 12]
-    for game in whole:
+    for game in games:
         for name in MEASURES:
             of = {arm: [r[name] for r in rows if (r["game"], r["arm"]) == (game, arm)] for arm in ARMS}
             values = {arm: v for arm, v in of.items() if v and None not in v}
