@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).parent
-ARMS = ("default", "random", "archive", "regret")
+ARMS = ("default", "random25", "random", "archive", "regret")
 MEASURES = ("head", "search", "openings", "mcts100", "lost_length", "mcts1000", "match")
 
 

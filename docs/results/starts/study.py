@@ -19,12 +19,13 @@ ARMS = {
     "random": ["--self-play.starts", "random", "--self-play.start-moves", "12"],
     "archive": ["--self-play.starts", "archive"],
     "regret": ["--self-play.starts", "regret"],
+    "random25": ["--self-play.starts", "random", "--self-play.start-moves", "12", "--self-play.start-share", "0.25"],
 }
 GAMES = {  # flags, frames of the default (the other arms have its FLOPs), positions of the exam, seeds
     "hex5": (["--env", "hex", "--board-size", "5"], 800_000, 1000, 5),
     "connect4": (["--env", "connect_four"], 900_000, 600, 5),
     "hex7": (["--env", "hex", "--board-size", "7"], 1_000_000, 300, 5),
-    "othello": (["--env", "othello"], 600_000, 300, 3),
+    "othello": (["--env", "othello"], 200_000, 300, 3),
 }
 TRAINING = "--devices 1 --evaluation.parts 6 --evaluation.mcts-simulations 100 --evaluation.games 256 --no-tensorboard"
 
