@@ -148,9 +148,8 @@ def conclude(study: Any, objective: Objective, config: Config, num_seeds: int) -
     write_whole(folder / "trials.csv", table.to_csv(index=False))
     write_whole(folder / "best.json", config_file.to_json(replace(found, evaluation=config.evaluation)))
     tuning.draw(study, folder)
-    shown = table.sort_values("value", ascending=tuning.is_cost(objective.metric))[
-        ["number", "value", "state", "duration"]
-    ]
+    best_first = table.sort_values("value", ascending=tuning.is_cost(objective.metric))
+    shown = best_first[["number", "value", "state", "duration"]]
     flags = " ".join(differing(found, tuning.with_frames(objective.base, found.frames)))
     print(f"\n{shown.head(10).to_string(index=False)}\n\nresults:  trials.csv, best.json and pictures in {folder}")
     print(f"best:     trial {study.best_trial.number}, {flags or 'the preset itself'}", flush=True)

@@ -154,12 +154,8 @@ class Position(NamedTuple):
 
     def texts(self, notation: Notation) -> list[str]:
         """The moves of `told` as text; `?` for those that the viewer did not see."""
-        return [
-            "?"
-            if self._is_unseen(ply)
-            else notation.write(self.plies[index - 1].state if index else self.start, ply.action)
-            for index, ply in self.told
-        ]
+        before = (self.start, *(ply.state for ply in self.plies))
+        return ["?" if self._is_unseen(ply) else notation.write(before[i], ply.action) for i, ply in self.told]
 
     @property
     def told(self) -> list[tuple[int, Ply]]:

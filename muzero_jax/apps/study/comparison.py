@@ -127,9 +127,8 @@ def read_run(run_dir: Path, group: str, wanted: Sequence[str] = ()) -> list[Poin
                 point = Point(group, str(run_dir), config.seed, *spent(record), metric, score, False, games)
                 found.setdefault(metric, []).append(point)
     for metric, points in found.items() if run_directory.has_ended(run_dir) else ():
-        final = np.mean(
-            [point.score for point in points[-1 if metrics.is_measured(metric) else -max(1, len(points) // 10) :]]
-        )
+        last = 1 if metrics.is_measured(metric) else max(1, len(points) // 10)
+        final = np.mean([point.score for point in points[-last:]])
         points[-1] = points[-1]._replace(score=float(final), is_final=True)
     return sorted((point for points in found.values() for point in points), key=lambda point: point.frames)
 
