@@ -34,10 +34,9 @@ def hidden(env: str, environment: Environment) -> Config:
     # Of whole games: a value of the opponent's next information state does not know one's own cards, so that a return
     # which bootstraps from it is biased.
     moves = random_games(environment)
-    longest = longest_game(moves)
-    tries = 2 * environment.num_actions - 1  # in a dark game, where each player may try each cell
-    is_dark = not game_of(environment).shows_moves and longest <= tries
-    longest = tries if is_dark else 3 * longest // 2 + 1
+    seen, tries = longest_game(moves), 2 * environment.num_actions - 1
+    is_dark = not game_of(environment).shows_moves and seen <= tries  # each player may try each cell
+    longest = tries if is_dark else 3 * seen // 2 + 1
     trembles = env != "kuhn_poker"  # which has no rare information states
     most_points = MOST_POINTS.get(env) or max(1.0, float(np.abs(np.where(moves.over, 0.0, moves.reward)).max()))
     return Config(
