@@ -178,9 +178,11 @@ def find_best_responses(a: ExploitabilityFlags, mesh, load_agent) -> Answer:
     agent = load_agent(a.run)
     say("compiling, then walking through the whole game, once for each seat ...")
     search = policy_head_search(agent.model)
-    judge = BestResponses(agent.environment, search, most_states=a.most_states)
-    progress = make_progress_report("information states")
-    found = judge.examine(agent.params, progress)
+    reports = {what: make_progress_report(what) for what in ("states", "information states")}
+    judge = BestResponses(
+        agent.environment, search, most_states=a.most_states, report=lambda what, count: reports[what](count)
+    )
+    found = judge.examine(agent.params)
     return Answer(found.result() | about(a, agent), found.text())
 
 
