@@ -48,6 +48,8 @@ class Range(NamedTuple):
     log: bool = True  # uniform on a log scale
     is_relative: bool = False  # the ends are multiples of the run's value
     most: float = LARGEST_FLOAT  # limit of relative ends
+    policy: str = ""  # the only `search.policy` that uses the field; empty: any
+    of_dynamics: bool = False  # used only if the dynamics are learned
 
 
 class Fact(NamedTuple):

@@ -30,6 +30,12 @@ RATE = Range(
 )
 RANDOM_MOVES = Range(1 / 3, 3.0, "two random moves a game beat one on Hex 5x5", is_relative=True, most=0.5)
 SEARCH_VALUE = Range(0.0, 0.5, "0.25 scored 80% and 0 84% on Hex 5x5, without canonical", log=False)
+VALUE_SCALE = Range(0.1, 1.0, "0.4; mctx's 0.1 is for rescaled Q", policy="gumbel")
+KL = Range(0.25, 4.0, "0.2 and 0.5 in hidden games", is_relative=True, policy="none")
+ENTROPY = Range(0.25, 4.0, "0.015 in hidden games", is_relative=True, policy="none")
+UNROLLED = Range(2, 6, "4; each step costs time and memory", log=False, of_dynamics=True)
+REWARDS = Range(0.5, 8.0, "3: only a last move has a reward", of_dynamics=True)
+RECONSTRUCTION = Range(2.0, 40.0, "10; 0 learned no rules", of_dynamics=True)
 Kind = Literal["mlp", "observation", "tower", "attention", "fully_convolutional", "pixels"]
 Fixed = Fact(fixed=True)
 BuiltIn = Fact(fixed=True, built_in=True)
@@ -127,11 +133,11 @@ class SearchConfig:
     mctx: the mctx library, for reference (docs/search.md)"""
     num_simulations: Annotated[Simulations, Fact(common=True, short="--sims")] = 16
     """simulations for each move of self-play"""
-    max_num_considered_actions: Annotated[PositiveInt, Fact(tuned=Range(4, 16, "never varied"))] = 8
+    max_num_considered_actions: Annotated[PositiveInt, Fact(tuned=Range(4, 16, "never varied", policy="gumbel"))] = 8
     """Gumbel: actions considered at the root in self-play; sqrt(r) times as many for r > 1 times the simulations"""
     gumbel_scale: NotNegativeFloat = 1.0
     """Gumbel: scale of the noise at the root in self-play"""
-    value_scale: Annotated[PositiveFloat, Fact(tuned=Range(0.1, 1.0, "0.4; mctx's 0.1 is for rescaled Q"))] = 0.1
+    value_scale: Annotated[PositiveFloat, Fact(tuned=VALUE_SCALE)] = 0.1
     """Gumbel: c_scale in sigma(q) = (c_visit + most visits) c_scale q, which weighs Q against the prior"""
     maxvisit_init: NotNegativeFloat = 50.0
     """Gumbel: c_visit in sigma(q), see value-scale"""
@@ -150,10 +156,10 @@ class SearchConfig:
     """PUCT: visits of a node at which that weight has grown by log 2"""
     temperature: NotNegativeFloat = 1.0
     """PUCT: temperature of the visit counts in self-play"""
-    kl_weight: NotNegativeFloat = 0.1
+    kl_weight: Annotated[NotNegativeFloat, Fact(tuned=KL)] = 0.1
     """none: weight of the KL divergence from the policy head, which keeps each improvement small; like entropy_weight
     beside values in shares of support_range"""
-    entropy_weight: PositiveFloat = 0.03
+    entropy_weight: Annotated[PositiveFloat, Fact(tuned=ENTROPY)] = 0.03
     """none: weight of the entropy, which keeps the policy mixed"""
 
 
@@ -216,7 +222,7 @@ class ReplayConfig:
 class TargetConfig:
     """The targets of a window."""
 
-    unroll_steps: Annotated[PositiveInt, Fact(tuned=Range(2, 6, "4; each step costs time and memory", log=False))] = 5
+    unroll_steps: Annotated[PositiveInt, Fact(tuned=UNROLLED)] = 5
     """number of moves for which the learned dynamics are unrolled along each window"""
     td_steps: PositiveInt = 32
     """moves of the return before the search's value replaces the rest; if no game is longer: only the outcome"""
@@ -256,13 +262,13 @@ class OptimiserConfig:
     """decoupled weight decay; only for matrices, not for biases and norms"""
     max_gradient_norm: Annotated[float, Meta(gt=0)] = 5.0
     """gradients with a larger global norm are scaled down to it"""
-    reward_weight: Annotated[NotNegativeFloat, Fact(tuned=Range(0.5, 8.0, "3: only a last move has a reward"))] = 1.0
+    reward_weight: Annotated[NotNegativeFloat, Fact(tuned=REWARDS)] = 1.0
     """weight of the reward loss"""
     value_weight: NotNegativeFloat = 1.0
     """weight of the value loss"""
     policy_weight: Annotated[NotNegativeFloat, Fact(tuned=Range(0.5, 2.0, "never varied"))] = 1.0
     """weight of the policy loss"""
-    reconstruction_weight: Annotated[NotNegativeFloat, Fact(tuned=Range(2.0, 40.0, "10; 0 learned no rules"))] = 0.0
+    reconstruction_weight: Annotated[NotNegativeFloat, Fact(tuned=RECONSTRUCTION)] = 0.0
     """weight of the reconstruction loss: every unrolled embedding must predict its observation (docs/model.md)"""
     checkpoint_unroll: bool = False
     """compute the unrolled steps again for the gradient instead of storing them: less memory, more time"""

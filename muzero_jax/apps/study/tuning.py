@@ -30,7 +30,7 @@ from muzero_jax.apps import start
 from muzero_jax.apps.study import comparison
 from muzero_jax.config import config_file
 from muzero_jax.config.config import Config, flat, with_values
-from muzero_jax.config.fields import differing, fields_of
+from muzero_jax.config.fields import Range, differing, fields_of
 from muzero_jax.config.session import Session
 from muzero_jax.config.validation import validate
 from muzero_jax.run import budget, charts
@@ -63,18 +63,25 @@ def space(config: Config, chosen: Space) -> dict[str, Span | list[Any]]:
     own = flat(config)
     found = dict[str, Span | list[Any]]()
     tuned = {field.name: field.fact.tuned for field in fields_of(Config) if field.fact.tuned}
-    # A field that is 0 is turned off, so it does not vary if its range begins above 0.
-    for name, values in (chosen or {name: None for name, of in tuned.items() if own[name] or not of.low}).items():
+    usual = {name: None for name, of in tuned.items() if _is_used(config, own[name], of)}
+    for name, values in (chosen or usual).items():
         if values is None:
             if name not in tuned:
                 raise ValueError(f"{name} has no range of its own; give one, such as 1e-4:1e-2, or some values")
-            low, high, _, log, is_relative, most = tuned[name]
-            values = Span(low * own[name], min(most, high * own[name]), log) if is_relative else Span(low, high, log)
+            of = tuned[name]
+            scale, most = (own[name], of.most) if of.is_relative else (1, of.high)
+            values = Span(of.low * scale, min(most, of.high * scale), of.log)
         if isinstance(values, Span):
             found[name] = values._replace(low=min(values.low, own[name]), high=max(values.high, own[name]))
         else:
             found[name] = values if own[name] in values else [*values, own[name]]
     return found
+
+
+def _is_used(config: Config, value: Any, of: Range) -> bool:
+    # A field that is 0 is turned off if its range begins above 0.
+    is_on = value != 0 or of.low == 0
+    return is_on and of.policy in ("", config.search.policy) and (config.learns_dynamics or not of.of_dynamics)
 
 
 def open_study(folder: Path, base: Config, metric: str) -> optuna.Study:

@@ -67,6 +67,16 @@ def test_every_range_holds_the_presets_own_value_and_its_ends_make_a_run(make):
     assert varied.keys().isdisjoint({"search.num_simulations", "network.width", "optimiser.updates_per_iteration"})
 
 
+def test_what_no_search_or_model_of_the_run_uses_does_not_vary():
+    gumbel = tuning.space(BASE, {})
+    free = replace(BASE, search=replace(BASE.search, policy="none"), model="rules")
+    by_rules = tuning.space(free, {})
+    only = {"search.value_scale", "search.max_num_considered_actions"}
+    dynamics = {"targets.unroll_steps", "optimiser.reward_weight", "optimiser.reconstruction_weight"}
+    assert gumbel.keys() - by_rules.keys() == only | dynamics
+    assert by_rules.keys() - gumbel.keys() == {"search.kl_weight", "search.entropy_weight"}
+
+
 def test_disabled_parts_do_not_vary_and_a_users_ranges_include_the_base_value():
     off = replace(BASE, optimiser=replace(BASE.optimiser, reconstruction_weight=0.0))
     found = ["optimiser.reconstruction_weight" in tuning.space(base, {}) for base in (BASE, off)]
