@@ -73,7 +73,9 @@ def main(path):
     figure, axes = plt.subplots(len(whole), 3, figsize=(9, 2.4 * len(whole)), squeeze=False)
     titles = {"search": "winning-move accuracy", "mcts1000": "score against MCTS 1,000", "match": "against the default"}
     for line, game in zip(axes, whole, strict=True):
-        for ax, (name, title) in zip(line, titles.items(), strict=True):
+        is_solved = any(r["search"] is not None for r in rows if r["game"] == game)
+        own = titles if is_solved else {"openings": "openings judged rightly"} | dict(list(titles.items())[1:])
+        for ax, (name, title) in zip(line, own.items(), strict=True):
             for place, arm in enumerate(ARMS):
                 values = [r[name] for r in rows if (r["game"], r["arm"]) == (game, arm) and r[name] is not None]
                 ax.plot(values, [place] * len(values), "o", alpha=0.7)
