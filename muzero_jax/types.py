@@ -306,6 +306,11 @@ class LearnerState(NamedTuple):
         """The weights that are evaluated, saved as versions and played with."""
         return self.params if self.average_params is None else self.average_params
 
+    @property
+    def search_params(self) -> Params:
+        """The weights with which Reanalyze searches: those of the target network, if there is one."""
+        return self.params if self.target_params is None else self.target_params
+
 
 class TrainState(NamedTuple):
     """The state of a run: all that a checkpoint holds."""

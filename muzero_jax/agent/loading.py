@@ -105,7 +105,7 @@ def misreading(theirs: Agent, network: NetworkConfig | None, arrays: dict[str, s
     if found or network is None:
         return found
     # With other settings the same arrays are another function. Options of a network's own file are not compared.
-    meaning = {} if network.file else {"activation": "activation", "canonical": "sees_one_side"}
+    meaning = {} if network.file else {"activation": "activation", "canonical": "is_canonical"}
     if network.num_bins > 1:
         meaning |= {"support-range": "support_range", "squash": "squash"}
     for flag, field in meaning.items():

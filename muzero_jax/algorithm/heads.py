@@ -12,16 +12,6 @@ from muzero_jax.learning.losses import binary_cross_entropy, cross_entropy
 from muzero_jax.types import ACTION_VALUES, DISCOUNT_LOGITS, LEGAL_LOGITS, Batch, Environment, Head
 
 
-def mean_binary_cross_entropy(logits: Float[Array, "*n A"], bits: Float[Array, "*n A"]) -> Float[Array, "*n"]:
-    """`binary_cross_entropy`, a mean over the actions."""
-    return jnp.mean(binary_cross_entropy(logits, bits), axis=-1)
-
-
-def legality_target(batch: Batch) -> Float[Array, "N K1 A"]:
-    """1 for the legal actions of every position."""
-    return batch.legal_action_mask.astype(jnp.float32)
-
-
 def discount_target(batch: Batch) -> Float[Array, "N K 3"]:
     """A one-hot of each move's next turn: the other's, none because the game ended, the mover's again.
 
@@ -30,25 +20,10 @@ def discount_target(batch: Batch) -> Float[Array, "N K 3"]:
     return jax.nn.one_hot(jnp.sign(batch.targets.discount).astype(jnp.int32) + 1, 3)
 
 
-def known_square(predicted: Float[Array, "*n 1"], target: Float[Array, "*n 1"]) -> Float[Array, "*n"]:
-    """The squared error, 0 where the target is negative, because nothing is known there."""
-    return jnp.where(target < 0, 0.0, jnp.square(predicted - target))[..., 0]
-
-
-def regret_target(batch: Batch) -> Float[Array, "N K1 1"]:
-    """How far the return of every position was from the value that the search gave it (`learning.regret_of`)."""
-    return batch.targets.extras["regret"][..., None]
-
-
-def of_played_action(predicted: Float[Array, "*n A"], target: Float[Array, "*n A"]) -> Float[Array, "*n"]:
-    """The squared error of the action that was played; the target of all others is NaN, because nobody knows it."""
+def known_squares(predicted: Float[Array, "*n A"], target: Float[Array, "*n A"]) -> Float[Array, "*n"]:
+    """The sum of the squared errors where the target is known; elsewhere it is NaN."""
     is_known = ~jnp.isnan(target)
     return jnp.sum(jnp.square(jnp.where(is_known, predicted - jnp.where(is_known, target, 0.0), 0.0)), axis=-1)
-
-
-def action_value_target(batch: Batch) -> Float[Array, "N K1 A"]:
-    """The return that followed the action that was played in every position (`learning.played_returns`)."""
-    return batch.targets.by_action["action_value"]
 
 
 LEGALITY = Head(
@@ -56,10 +31,11 @@ LEGALITY = Head(
     output=LEGAL_LOGITS,
     size=None,
     at="position",
-    loss=mean_binary_cross_entropy,
-    target=legality_target,
+    loss=lambda logits, bits: jnp.mean(binary_cross_entropy(logits, bits), axis=-1),
+    target=lambda batch: batch.legal_action_mask.astype(jnp.float32),
     frames="all",
 )
+"""Which actions are legal in a position."""
 DISCOUNT = Head(
     name="discount",
     output=DISCOUNT_LOGITS,
@@ -68,14 +44,14 @@ DISCOUNT = Head(
     loss=cross_entropy,
     target=discount_target,
 )
-
+"""Whose turn is next, and whether the game is over."""
 REGRET = Head(
     name="regret",
     output="regret",
     size=1,
     at="position",
-    loss=known_square,
-    target=regret_target,
+    loss=known_squares,
+    target=lambda batch: batch.targets.extras["regret"][..., None],
 )
 """How far the return of a position will be from the value that the search gave it (RGSC: arXiv 2602.20809)."""
 ACTION_VALUE = Head(
@@ -83,10 +59,10 @@ ACTION_VALUE = Head(
     output=ACTION_VALUES,
     size=None,
     at="position",
-    loss=of_played_action,
-    target=action_value_target,
+    loss=known_squares,
+    target=lambda batch: batch.targets.by_action["action_value"],
 )
-"""What self-play without a search improves its policy by (`search.model_free`)."""
+"""The return after each action. What self-play without a search improves its policy by (`search.model_free`)."""
 
 
 def build_heads(config: Config, environment: Environment) -> tuple[Head, ...]:
@@ -96,7 +72,7 @@ def build_heads(config: Config, environment: Environment) -> tuple[Head, ...]:
         found.append(LEGALITY._replace(weight=config.optimiser.legality_weight))
     if predicts_discount(config, environment):
         found.append(DISCOUNT._replace(weight=config.optimiser.discount_weight))
-    if config.self_play.start_kind == "regret":
+    if config.self_play.starts == "regret":
         found.append(REGRET)
     if config.search.policy == "none":
         found.append(ACTION_VALUE._replace(weight=config.optimiser.action_value_weight))

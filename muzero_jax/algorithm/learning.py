@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Literal, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import optax
 from jaxtyping import Array
@@ -96,7 +95,7 @@ def reanalyzed_frames(config: Config) -> int:
 
     With long returns hardly any target bootstraps from the rest, and other windows refresh most of it anyway.
     """
-    is_short = config.targets.td_steps <= config.targets.unroll_steps
+    is_short = config.targets.td_steps <= config.unroll_steps
     return config.window_length if is_short else config.unroll_steps + 1
 
 
@@ -122,43 +121,24 @@ def build_write_back(config: Config) -> Callable[[Sample, Transition, Batch], tu
 def build_targets(config: Config) -> Callable[[Transition, Array], Targets]:
     """Makes the targets of K + 1 predictions of each window, in the same way throughout the run."""
     make = build_returns(config, unroll_steps=config.unroll_steps)
+    stops = build_stops(config)
     own_weight = config.targets.search_value_weight
+    largest = config.network.support_range
+
+    def share(x: Array) -> Array:
+        return squash(x) / squash(jnp.float32(largest)) if config.network.squash else x / largest
 
     def make_targets(window: Transition, progress: Array) -> Targets:
         wanted = make(window, search_value_weight=own_weight)
         if config.search.policy == "none":
-            wanted = wanted._replace(by_action={"action_value": played_returns(config, window, make(window))})
-        if config.self_play.start_kind == "regret":
-            regret = regret_of(config, window, make(window).value)
+            played = targets.played_returns(window, make(window), stops(window))
+            wanted = wanted._replace(by_action={"action_value": played / largest})
+        if config.self_play.starts == "regret":
+            regret = targets.regret(window, make(window), stops(window), share=share)
             wanted = wanted._replace(extras=wanted.extras | {"regret": regret})
         return wanted
 
     return make_targets
-
-
-def played_returns(config: Config, window: Transition, returns: Targets) -> Array:
-    """The returns of the actions that were played, [N, K+1, A]; NaN for all others, and where a return stops.
-
-    There it is the position's value, which says nothing of the action. Returns are shares of `network.support_range`.
-    """
-    num_frames = returns.value.shape[1]
-    is_played = jax.nn.one_hot(window.action[:, :num_frames], window.legal_action_mask.shape[-1], dtype=bool)
-    is_known = (returns.alive * returns.mask > 0) & ~build_stops(config)(window)[:, :num_frames]
-    shares = returns.value / config.network.support_range
-    return jnp.where(is_played & is_known[..., None], shares[..., None], jnp.nan)
-
-
-def regret_of(config: Config, window: Transition, returns: Array) -> Array:
-    """How far returns [N, K+1] were from the search's values, in [0, 2]; -1 where a return stops and so shows nothing.
-
-    Distances are shares of the largest return that the network represents, squashed like it (`network.squash`).
-    """
-    num_frames = returns.shape[1]
-    scaled = squash if config.network.squash else lambda x: x
-    most = scaled(jnp.float32(config.network.support_range))
-    distance = jnp.abs(scaled(returns) - scaled(window.search_value[:, :num_frames])) / most
-    is_unknown = build_stops(config)(window)[:, :num_frames]
-    return jnp.where(is_unknown, -1.0, jnp.minimum(distance, 2.0))
 
 
 def build_stops(config: Config) -> Callable[[Transition], Array]:
@@ -180,23 +160,11 @@ def build_returns(config: Config, *, unroll_steps: int) -> Callable[..., Targets
 
 
 def build_make_batch(config: Config, model: Model) -> Callable[..., Batch]:
-    """Makes the batch of an update: (windows, targets, weights, key) -> the batch."""
+    """Makes the batch of an update: (windows, targets, weights, key, num_frames=...) -> the batch."""
     sample_codes = None
     if model.num_codes and config.learns_dynamics:  # known outcomes, or random codes beside an encoder's
         sample_codes = partial(chance.sample_codes, num_codes=model.num_codes, known=not model.encode_chance)
-
-    def make_batch(window: Transition, wanted: Targets, weight: Array, key: Array, *, num_frames: int) -> Batch:
-        return targets.make_batch(
-            window,
-            wanted,
-            weight,
-            key,
-            unroll_steps=config.unroll_steps,
-            num_frames=num_frames,
-            sample_codes=sample_codes,
-        )
-
-    return make_batch
+    return partial(targets.make_batch, unroll_steps=config.unroll_steps, sample_codes=sample_codes)
 
 
 def build_augment(config: Config, environment: Environment) -> Callable[[Batch, Array], Batch]:

@@ -106,7 +106,7 @@ def _configured(config: Config, environment: Environment, model: Model) -> Algor
         rollout=partial(
             self_play.rollout,
             length=play.rollout_length,
-            keeps_state=config.model == "rules" and config.reanalyze_fraction > 0,  # which Reanalyze searches from
+            keeps_state=config.keeps_states,
             starts=starts,
         ),
         min_frames=config.frames_to_learn,

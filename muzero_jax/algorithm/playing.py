@@ -83,7 +83,7 @@ def wanted_abilities(config: Config, environment: Environment) -> Abilities:
         encodes_chance=config.model == "learned" and chance_codes(config, environment) > 0,
         heads=build_heads(config, environment),
         projection=config.learns_dynamics and config.optimiser.consistency_weight > 0,
-        canonical=config.network.sees_one_side,
+        canonical=config.network.is_canonical,
     )
 
 
@@ -126,12 +126,12 @@ def gamma(environment: Environment) -> float:
 def build_starts(config: Config, environment: Environment, model: Model) -> Starts | None:
     """Where games of self-play begin; None: all at the beginning."""
     play = config.self_play
-    if play.start_kind == "beginning" or config.offline:
+    if play.starts == "beginning" or config.offline:
         return None
-    if play.start_kind == "random":
+    if play.starts == "random":
         return starts.random_moves(share=play.start_share, most=play.start_moves)
     weigh = None
-    if play.start_kind == "regret":
+    if play.starts == "regret":
         weigh = starts.predicted_regret(environment, model, output=REGRET.output, least=LEAST_REGRET)
     return starts.archive(share=play.start_share, slots=play.start_slots, weigh=weigh)
 

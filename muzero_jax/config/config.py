@@ -104,6 +104,11 @@ class Config:
         return float(self.offline is not None) if share is None else share
 
     @property
+    def keeps_states(self) -> bool:
+        """Whether the buffer has the states of games, because Reanalyze searches with the ground-truth model."""
+        return self.model == "rules" and self.reanalyze_fraction > 0
+
+    @property
     def frames_to_learn(self) -> int:
         """Frames of each game that the buffer holds before the first update."""
         return max(self.replay.min_frames, self.window_length)
@@ -111,8 +116,8 @@ class Config:
     @property
     def iterations_to_learn(self) -> int:
         """The iteration with the first update, counted from 1; with several boards, about when all of them learn."""
-        chunks = -(-self.frames_to_learn // self.self_play.rollout_length)
-        return 1 if self.offline else chunks * max(1, len(self.boards))
+        rollouts = -(-self.frames_to_learn // self.self_play.rollout_length)
+        return 1 if self.offline else rollouts * max(1, len(self.boards))
 
     @property
     def boards(self) -> list[int]:

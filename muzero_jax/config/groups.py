@@ -88,7 +88,7 @@ class NetworkConfig:
         return self.kind in ("observation", "fully_convolutional") and self.file is None
 
     @property
-    def sees_one_side(self) -> bool:
+    def is_canonical(self) -> bool:
         """Whether the network sees canonical observations."""
         return self.canonical and self.imagines_observations
 
@@ -181,7 +181,7 @@ class SelfPlayConfig:
     starts: Annotated[Literal["beginning", "random", "archive", "regret"], Fact(fixed=True, common=True)] = "beginning"
     """where games of self-play begin. random: after up to start_moves random moves; archive: at positions that earlier
     games visited (Go-Exploit); regret: at those of them where the network expects to be most wrong (RGSC)"""
-    start_share: Annotated[UnitInterval, Fact(switch=True)] = 0.5
+    start_share: PositiveShare = 0.5
     """share of the games that begin so; all others begin at the beginning"""
     start_moves: PositiveInt = 12
     """starts random: the most random moves; their number is uniform from 0 to this"""
@@ -190,11 +190,6 @@ class SelfPlayConfig:
     sampled_moves: NotNegativeInt | None = None
     """number of moves at the start of a game that are chosen with the search's noise; after them, the move that the
     search found most likely is played. None: all moves are chosen with noise"""
-
-    @property
-    def start_kind(self) -> str:
-        """`starts`, or "beginning" if no game begins elsewhere."""
-        return self.starts if self.start_share else "beginning"
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,7 @@ def _problems_of_parts(config: Config) -> Iterator[str]:
     if network.imagines_observations and not optimiser.reconstruction_weight:
         weight = "--optimiser.reconstruction-weight"
         yield f"--network.kind {network.kind} learns to imagine only from {weight}; set that above 0 (presets use 10)"
-    if config.self_play.start_kind in ("archive", "regret") and config.self_play.start_share == 1:
+    if config.self_play.starts in ("archive", "regret") and config.self_play.start_share == 1:
         yield "--self-play.start-share 1 leaves no game from the beginning, and an archive drifts to the ends; lower it"
     if config.model == "none" and config.search.policy != "none":
         yield "--model none searches nowhere, so self-play cannot either; add --search.policy none"
@@ -118,6 +118,4 @@ def _is_on(field: Field, config: Config) -> bool:
     """Whether a switch is on, by default off; Reanalyze's None means another value in offline runs."""
     if field.name == "replay.reanalyze_fraction":
         return config.reanalyze_fraction > 0
-    if field.name == "self_play.start_share":
-        return config.self_play.start_kind != "beginning"
     return value_at(config, field.name) not in (field.default, None, 0)

@@ -64,16 +64,15 @@ def make_optimiser(
       muon: Jordan et al. 2024, for matrices and convolution kernels, in steps as long as AdamW's (Liu et al. 2025,
         section 2.2), so that one learning rate serves both; Adam with Nesterov momentum for the rest.
     """
-    decay = {"weight_decay": weight_decay, "mask": stacked_weights.decays}
+    decay_after = optax.add_decayed_weights(-weight_decay, stacked_weights.decays)
     makers: dict[str, Callable[[], optax.GradientTransformation]] = {
-        "adamw": lambda: optax.adamw(1.0, **decay),
+        "adamw": lambda: optax.adamw(1.0, weight_decay=weight_decay, mask=stacked_weights.decays),
         "adafactor": lambda: optax.adafactor(
             1.0, multiply_by_parameter_scale=False, weight_decay_rate=weight_decay, weight_decay_mask=_is_matrix
         ),
-        "sgd": lambda: optax.chain(optax.add_decayed_weights(**decay), optax.sgd(1.0, momentum=0.9)),
+        "sgd": lambda: optax.chain(optax.sgd(1.0, momentum=0.9), decay_after),
         "muon": lambda: optax.chain(
-            optax.contrib.muon(1.0, muon_weight_dimension_numbers=_muon_axes, consistent_rms=ADAMS_STEP),
-            optax.add_decayed_weights(-weight_decay, stacked_weights.decays),
+            optax.contrib.muon(1.0, muon_weight_dimension_numbers=_muon_axes, consistent_rms=ADAMS_STEP), decay_after
         ),
     }
     made = optax.chain(
@@ -141,11 +140,6 @@ def averaged(target: Params, params: Params, num_updates: Array, *, decay: float
 def averaged_from_the_start(average: Params, params: Params, num_updates: Array, *, decay: float) -> Params:
     """`averaged`, but of the first updates the plain mean, so that the first parameters do not linger."""
     return optax.incremental_update(params, average, jnp.maximum(1.0 - decay, 1.0 / num_updates))
-
-
-def search_params(learner: LearnerState) -> Params:
-    """The weights with which Reanalyze searches: those of the target network, if there is one."""
-    return learner.params if learner.target_params is None else learner.target_params
 
 
 @jax.named_scope("update")

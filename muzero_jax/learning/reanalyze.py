@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float
 
-from muzero_jax.learning.learner import search_params
 from muzero_jax.ops.mesh import AXIS
 from muzero_jax.types import LearnerState, Metrics, Sample, SearchFn, SearchRoots, Transition, WriteBack
 
@@ -40,7 +39,7 @@ def refresh(
     stored = jax.tree.map(lambda x: x[:num_windows, :num_frames], window)
     shape = stored.action.shape
     roots = SearchRoots(stored.observation, stored.legal_action_mask, stored.state)
-    found = search(search_params(learner), key, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), roots))
+    found = search(learner.search_params, key, jax.tree.map(lambda x: x.reshape(-1, *x.shape[2:]), roots))
     fresh = {
         "search_policy": found.policy.reshape(*shape, -1),
         "search_value": found.value.reshape(shape),

@@ -121,6 +121,29 @@ def make(
     )
 
 
+def played_returns(window: Transition, returns: Targets, stop: Bool[Array, "N L"]) -> Float[Array, "N K1 A"]:
+    """The returns of the actions that were played; NaN for all others, and where nothing is known of them.
+
+    That is past the end of a game, and where a return stops: there it is the position's value, whatever the action.
+    """
+    num_frames = returns.value.shape[1]
+    is_played = jax.nn.one_hot(window.action[:, :num_frames], window.legal_action_mask.shape[-1], dtype=bool)
+    is_known = (returns.alive > 0) & ~stop[:, :num_frames]
+    return jnp.where(is_played & is_known[..., None], returns.value[..., None], jnp.nan)
+
+
+def regret(
+    window: Transition, returns: Targets, stop: Bool[Array, "N L"], *, share: Callable[[Array], Array]
+) -> Float[Array, "N K1"]:
+    """How far returns were from the search's values, in [0, 2]; NaN where a return stops and so shows nothing.
+
+    `share` makes of a value its share of the largest one that the network represents.
+    """
+    num_frames = returns.value.shape[1]
+    distance = jnp.abs(share(returns.value) - share(window.search_value[:, :num_frames]))
+    return jnp.where(stop[:, :num_frames], jnp.nan, jnp.minimum(distance, 2.0))
+
+
 def weigh_policies(targets: Targets) -> Targets:
     """The targets with larger weights of fully searched policies, to make up for cheap searches, which teach none.
 
@@ -159,12 +182,12 @@ def make_batch(
       num_frames: how many frames' observations and legal moves are read of each window, 1 or K + 1.
       sample_codes: `chance.sample_codes`, with its hyperparameters bound; None without chance.
     """
-    codes_key = jax.random.fold_in(key, 1)
+    action_key, code_key = jax.random.split(key)
     return Batch(
         observation=window.observation[:, :num_frames],  # the window may hold more, for Reanalyze
         legal_action_mask=window.legal_action_mask[:, :num_frames],
-        actions=unroll_actions(window, key, unroll_steps=unroll_steps),
+        actions=unroll_actions(window, action_key, unroll_steps=unroll_steps),
         targets=targets if window.in_full is None else weigh_policies(targets),
         weight=weight,
-        extras={"codes": sample_codes(window, targets.alive, codes_key)} if sample_codes else {},
+        extras={"codes": sample_codes(window, targets.alive, code_key)} if sample_codes else {},
     )

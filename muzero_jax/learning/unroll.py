@@ -15,7 +15,7 @@ from jaxtyping import Array, Float, Int
 from muzero_jax.learning import chance
 from muzero_jax.types import Batch, Model, Params, Unrolled
 
-Step = Callable[[Array, Any], tuple[Array, Any]]
+StepFn = Callable[[Array, Any], tuple[Array, Any]]
 """(embeddings [N, *e], moves [N, ...]) -> the next embeddings, and the model's outputs [N, ...]."""
 
 
@@ -43,7 +43,7 @@ def unroll(model: Model, params: Params, batch: Batch, *, checkpoint: bool = Fal
     codes, of_encoder = chance.encode(model, params, batch) if model.num_codes else (None, {})
     moves = batch.actions, codes
     if batched:
-        outputs, of_chance = at_once(step, starts(model, params, root.embedding, batch.actions), moves)
+        outputs, of_chance = at_once(step, start_embeddings(model, params, root.embedding, batch.actions), moves)
     else:
         outputs, of_chance = in_turn(step, root.embedding, moves, checkpoint=checkpoint)
 
@@ -51,7 +51,7 @@ def unroll(model: Model, params: Params, batch: Batch, *, checkpoint: bool = Fal
     return Unrolled(*stacked._replace(extras=stacked.extras | of_chance | of_encoder), params=params)
 
 
-def in_turn(step: Step, embedding: Array, moves: Any, *, checkpoint: bool) -> Any:
+def in_turn(step: StepFn, embedding: Array, moves: Any, *, checkpoint: bool) -> Any:
     """The outputs [N, K, ...] of K steps, each of which starts from the embedding that the one before led to.
 
     The `scan` is written out, because a loop would stack what the backward pass needs of every step and take it apart
@@ -66,7 +66,7 @@ def in_turn(step: Step, embedding: Array, moves: Any, *, checkpoint: bool) -> An
     return jax.tree.map(lambda x: jnp.moveaxis(x, 0, 1), outputs)
 
 
-def at_once(step: Step, embeddings: Float[Array, "N K *e"], moves: Any) -> Any:
+def at_once(step: StepFn, embeddings: Float[Array, "N K *e"], moves: Any) -> Any:
     """The outputs [N, K, ...] of K steps from given embeddings, as one step of N K rows.
 
     For a model that rounds its embeddings, so that no gradient passes from step to step: a third of the kernels, for
@@ -78,7 +78,7 @@ def at_once(step: Step, embeddings: Float[Array, "N K *e"], moves: Any) -> Any:
     return jax.tree.map(lambda x: x.reshape(*shape, *x.shape[1:]), outputs)
 
 
-def starts(model: Model, params: Params, root: Array, actions: Int[Array, "N K"]) -> Float[Array, "N K *e"]:
+def start_embeddings(model: Model, params: Params, root: Array, actions: Int[Array, "N K"]) -> Float[Array, "N K *e"]:
     """The embedding that each of the K moves starts from, without a gradient."""
     embeddings = [root]
     for k in range(actions.shape[1] - 1):

@@ -66,10 +66,11 @@ class MuZeroNetwork(Network):
         self.prediction = trunk()
         if self.board is None:
             self.action_encoder = Embed(s.num_actions, s.width, dtype=s.dtype)
+            self.decoder = nn.Dense(math.prod(s.observation_shape), dtype=s.dtype)
         else:
             self.action_encoder = ActionPlanes(s, self.board)
+            self.decoder = BoardConvolution(s.observation_shape[-1], size=1, dtype=s.dtype)
         self.reward_head = Heads(s, move_heads(s), None if self.board is None else 4)
-        self.decoder = self._decoder()
         self.prediction_heads = Heads(s, self._read_outs(), None if self.board is None else 8)
         self.projector = Projector(s)
 
@@ -91,13 +92,6 @@ class MuZeroNetwork(Network):
 
     def _read_outs(self):
         return position_heads(self.sizes)
-
-    def _decoder(self):
-        shape = self.sizes.observation_shape
-        dtype = self.sizes.dtype
-        if self.board is None:
-            return nn.Dense(math.prod(shape), dtype=dtype)
-        return BoardConvolution(shape[-1], size=1, dtype=dtype)
 
     def _predict(self, embedding, of_move):
         return output_of(embedding, self.prediction_heads(self.prediction(embedding)) | of_move)

@@ -55,6 +55,7 @@ def hidden(env: str, environment: Environment) -> Config:
             batch_size=512,
             updates_per_iteration=8,
             learning_rate=0.1 if trembles else 0.03,
+            weight_decay=1e-3,
             schedule="cosine",
             value_weight=0.1 if trembles else 1.0,
             policy_weight=0.1,

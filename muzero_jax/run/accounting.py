@@ -15,21 +15,19 @@ class Clock:
     """Seconds spent by purpose, including those of a resumed run's earlier sessions.
 
     A run's minutes are those of training and evaluation. Compiling and the final matches are counted separately, so
-    that a slow start does not shorten the training. `last` has the seconds of each purpose's last `measure`.
+    that a slow start does not shorten the training.
     """
 
     def __init__(self, record: Record):
         purposes = "compile", "train", "evaluate", "finish"
         self.seconds: dict[str, float] = {purpose: record.get(f"time/{purpose}", 0.0) for purpose in purposes}
-        self.last: dict[str, float] = dict.fromkeys(purposes, 0.0)
 
     @contextmanager
     def measure(self, purpose: str) -> Iterator[None]:
         """Adds the time of a `with` block to `purpose`."""
         start = time.perf_counter()
         yield
-        self.last[purpose] = time.perf_counter() - start
-        self.seconds[purpose] += self.last[purpose]
+        self.seconds[purpose] += time.perf_counter() - start
 
     @property
     def minutes(self) -> float:

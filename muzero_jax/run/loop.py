@@ -59,7 +59,7 @@ class Evaluations:
         return run.evaluator.has_matches and self._parts_passed(run, run.iteration, run.clock.minutes) > self._passed
 
     def _parts_passed(self, run: Run, iteration: int, minutes: float) -> int:
-        share = float(run.progress(iteration, minutes)[0])
+        share = float(budget.progress(run.config, iteration, minutes, run.program.flops)[0])
         return int((self._parts or 0) * share + 1e-5)
 
 
@@ -84,7 +84,7 @@ def loop(run: Run, *, matches: Future, stop_requested: Callable[[], bool], save_
         evaluate = may_evaluate and (evaluations.due(run, matches.done()) or is_over)
         stop, save, *progress = processes.from_first(
             np.array(
-                [is_over or asked, saves.due(now) or evaluate, *run.progress(minutes=now)],
+                [is_over or asked, saves.due(now) or evaluate, *run.progress()],
                 np.float32,
             )
         )

@@ -138,9 +138,12 @@ def _cgroup_cpu_quota(root: Path) -> float | None:
 
 
 def _cgroup_memory_free(root: Path) -> int | None:
-    """Bytes left below the limit of the cgroup (v2); None: no limit, or not readable."""
+    """Bytes left below the limit of the cgroup (v2), the cache of files included; None: no limit, or not readable."""
     limit, usage = (_read(root / name).strip() for name in ("memory.max", "memory.current"))
-    return max(0, int(limit) - int(usage)) if limit.isdecimal() and usage.isdecimal() else None
+    if not (limit.isdecimal() and usage.isdecimal()):
+        return None
+    of_kind = dict(line.split() for line in _read(root / "memory.stat").splitlines())
+    return min(int(limit), max(0, int(limit) - int(usage) + int(of_kind.get("inactive_file", 0))))
 
 
 def _mem_available() -> int | None:

@@ -53,12 +53,9 @@ def make_init(algorithm: Algorithm, seed: int, mesh: Mesh) -> Any:
 
 def placed(specs: TrainState, mesh: Mesh) -> TrainState:
     """The partitions of a state as shardings over a mesh."""
-    return jax.tree.map(lambda spec: NamedSharding(mesh, spec), specs, is_leaf=is_spec)
-
-
-def is_spec(node: Any) -> bool:
-    """Whether a node of a tree of partitions is a leaf."""
-    return isinstance(node, PartitionSpec)
+    return jax.tree.map(
+        lambda spec: NamedSharding(mesh, spec), specs, is_leaf=lambda node: isinstance(node, PartitionSpec)
+    )
 
 
 def make_chunk(

@@ -192,12 +192,13 @@ class Run:
 
         `is_typical` says that nothing is being compiled at the same time, so that a profile may begin.
         """
+        before = self.clock.seconds["train"]
         with self.profiler.chunk(), self.clock.measure("train"):
             self.state, metrics = self.program.advance(self.state, progress)
             found = jax.device_get(metrics)
         self.iteration += len(progress)
         self.saved = False
-        record = self.totals.add(found, self.clock.last["train"])
+        record = self.totals.add(found, self.clock.seconds["train"] - before)
         if name := not_finite(record):
             self.failure = Diverged(
                 f"{name} is not finite at iteration {self.iteration}: training has diverged; lower "
@@ -217,11 +218,9 @@ class Run:
         """The work and the time so far."""
         return {"iteration": self.iteration} | self.totals.record | self.clock.record()
 
-    def progress(self, iteration: int | None = None, minutes: float | None = None) -> np.ndarray:
-        """`budget.progress` of the run, by default now."""
-        at = self.iteration if iteration is None else iteration
-        by_clock = self.clock.minutes if minutes is None else minutes
-        return budget.progress(self.config, at, by_clock, self.program.flops)
+    def progress(self) -> np.ndarray:
+        """`budget.progress` of the run."""
+        return budget.progress(self.config, self.iteration, self.clock.minutes, self.program.flops)
 
     def save(self) -> None:
         """Saves the state in the background, so that the next chunk need not wait."""

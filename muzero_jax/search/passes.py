@@ -33,10 +33,8 @@ from jax import Array, lax
 
 from muzero_jax.search.rules import Row, Rule, or_chance
 from muzero_jax.search.simulator import Node, Simulator
+from muzero_jax.search.tree import UNVISITED
 from muzero_jax.types import Params
-
-NONE = 0
-"""In `children`: no child. No action leads back to the top, so its index is free."""
 
 
 class Subtrees(NamedTuple):
@@ -242,7 +240,7 @@ def _pass(new: Array, subtrees: Subtrees, *, simulator: Simulator, params: Param
     with jax.named_scope("descend"):
         chosen = below(_rows(subtrees)).reshape(num_nodes, num_subtrees)
         child = jnp.take_along_axis(subtrees.children, chosen[..., None], axis=-1)[..., 0]
-        end = jnp.where(child == NONE, nodes[:, None], child)
+        end = jnp.where(child == UNVISITED, nodes[:, None], child)
         for _ in range((num_nodes - 1).bit_length()):
             end = end[end, subtree]
         parent = end[0]

@@ -87,7 +87,7 @@ def test_a_step_is_proportional_to_the_learning_rate():
 # --- the optimiser ----------------------------------------------------------------------------------------------------
 
 
-NAMES = ("adamw", "adafactor", "muon")
+NAMES = ("adamw", "adafactor", "muon", "sgd")
 
 
 def is_matrix(params):
@@ -108,6 +108,8 @@ def plain(name, rate, decay):
             muon_weight_dimension_numbers=lambda params: jax.tree.map(lambda x: axes.get(x.ndim), params),
             consistent_rms=0.2,
         )
+    if name == "sgd":
+        return optax.chain(optax.sgd(rate, momentum=0.9), optax.add_decayed_weights(-rate * decay, is_matrix))
     return optax.adamw(rate, weight_decay=decay, mask=is_matrix)
 
 
@@ -267,8 +269,8 @@ def test_an_update_moves_the_target_network_if_there_is_one(state, batch):
     with_target, (after, _) = jax.device_get((with_target, jax.jit(partial(update, follow=follow))(with_target, batch)))
     middle = jax.tree.map(lambda old, new: (old + new) / 2, with_target.params, after.params)
     chex.assert_trees_all_close(after.target_params, middle, rtol=1e-6)
-    assert learner.search_params(after) is after.target_params
-    assert state.target_params is None and learner.search_params(state) is state.params
+    assert after.search_params is after.target_params
+    assert state.target_params is None and state.search_params is state.params
 
 
 def test_an_average_is_the_agent_if_there_is_one(state, batch):

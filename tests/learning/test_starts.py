@@ -132,17 +132,23 @@ def test_the_predicted_regret_is_the_weight_and_never_0():
 
 def test_the_regret_of_a_position_by_hand():
     """Returns of -1, 1, and unknown after a random move, against values 0.5, 0.5 and 0.2; the range is 2."""
-    config = replace(CONFIG, network=replace(CONFIG.network, support_range=2.0))
+    own = replace(CONFIG.targets, unroll_steps=2, td_steps=2, stop_at_exploration=True)
+    config = replace(
+        CONFIG,
+        network=replace(CONFIG.network, support_range=2.0),
+        self_play=replace(CONFIG.self_play, starts="regret"),
+        targets=own,
+    )
     window = make_window(
-        np.zeros((1, 5)),
-        [[-1.0] * 5],
+        [[0.0, 1, 0, 0, 0]],
+        [[-1.0, 0, 1, 1, 1]],
         search_value=[[0.5, 0.5, 0.2, 0, 0]],
         explored=[[False, False, True, False, False]],
     )
-    found = learning.regret_of(config, window, jnp.array([[-1.0, 1.0, 0.2]]))
-    np.testing.assert_allclose(found, [[0.75, 0.25, -1.0]], rtol=1e-6)
-    target = found[..., None]
-    np.testing.assert_allclose(heads.known_square(jnp.full((1, 3, 1), 0.25), target), [[0.25, 0, 0]], atol=1e-6)
+    target = learning.build_targets(config)(window, jnp.float32(0)).extras["regret"]
+    np.testing.assert_allclose(target, [[0.75, 0.25, np.nan]], rtol=1e-6)
+    missed = heads.known_squares(jnp.full((1, 3, 1), 0.25), target[..., None])
+    np.testing.assert_allclose(missed, [[0.25, 0, 0]], atol=1e-6)
 
 
 @pytest.mark.parametrize("model", ["learned", "rules"])
@@ -163,10 +169,9 @@ def test_a_run_keeps_its_archive_when_its_share_changes_but_cannot_gain_or_lose_
         return replace(CONFIG, self_play=replace(CONFIG.self_play, starts="archive", start_share=share))
 
     check_resumable(shared(0.25), shared(0.5))
-    for now, then in ((0.0, 0.5), (0.5, 0.0)):
-        with pytest.raises(ValueError, match="start-share"):
-            check_resumable(shared(now), shared(then))
-    check_resumable(replace(CONFIG, self_play=replace(CONFIG.self_play, start_share=0.1)), CONFIG)
+    for now, then in ((CONFIG, shared(0.5)), (shared(0.5), CONFIG)):
+        with pytest.raises(ValueError, match="starts"):
+            check_resumable(now, then)
     with pytest.raises(ValueError, match="start-share 1"):
         validate(shared(1.0))
 
@@ -192,15 +197,6 @@ def test_lengths_are_counted_of_games_that_began_at_the_beginning():
     found = self_play.statistics(trajectory, before, after)
     assert found["selfplay/whole_games"] == len(lengths) < found["selfplay/games"] == trajectory.is_last.sum()
     assert found["selfplay/finished_frames"] == sum(lengths)
-
-
-def test_without_such_starts_a_run_is_the_same_bit_for_bit():
-    """A share of 0, whatever the kind: the program of a chunk is the very text of the usual one."""
-    none = replace(CONFIG, self_play=replace(CONFIG.self_play, starts="regret", start_share=0.0))
-    algorithm = make_algorithm(none)
-    state = program.make_init(algorithm, none.seed, tiny_run.mesh()).eval_shape()
-    traced = program.make_chunk(algorithm, tiny_run.mesh()).trace(state, tiny_run.PROGRESS)
-    assert str(traced.jaxpr) == str(tiny_run.traced().jaxpr)
 
 
 @pytest.mark.slow

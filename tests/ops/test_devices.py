@@ -23,8 +23,9 @@ from muzero_jax.run.machine import (
 
 
 def test_a_containers_cpu_and_memory_limits_are_read_if_it_has_any(tmp_path):
-    """Memory is its limit less its use."""
-    for quota, limit, cores, free in (("max", "max", None, None), ("150000", "1000", 1.5, 600)):
+    """Memory is its limit less its use, of which the cache of files that nobody reads any more is given back."""
+    (tmp_path / "memory.stat").write_text("anon 150\nactive_file 50\ninactive_file 200\n")
+    for quota, limit, cores, free in (("max", "max", None, None), ("150000", "1000", 1.5, 800)):
         (tmp_path / "cpu.max").write_text(f"{quota} 100000\n")
         (tmp_path / "memory.max").write_text(f"{limit}\n")
         (tmp_path / "memory.current").write_text("400\n")

@@ -20,7 +20,6 @@ from muzero_jax.apps.doctor.games import entropy, returned
 from muzero_jax.apps.doctor.records import Numbers
 from muzero_jax.config.config import Config
 from muzero_jax.learning import unroll
-from muzero_jax.learning.learner import search_params
 from muzero_jax.learning.stacked_weights import norm
 from muzero_jax.ops.mesh import make_mesh, shard_map
 from muzero_jax.run import program
@@ -90,7 +89,7 @@ def _look(
     found_value = jnp.full(len(sample.slot), jnp.nan)
     if reanalyzes:
         roots = SearchRoots(*jax.tree.map(lambda x: x[:, 0], (observations, legal, fresh.state)))
-        found_value = algorithm.search()(search_params(state.learner), key, roots).value
+        found_value = algorithm.search()(state.learner.search_params, key, roots).value
     return Looked(
         window=window._replace(observation=observations, state=None),
         policy=fresh.search_policy[:, :num_frames],

@@ -225,7 +225,7 @@ def open_versions(
     *,
     like: Versions | None = None,
 ) -> Versions:
-    """The evaluator of a run, with its versions and their Elo up to this iteration (`run.run.MakeEvaluator`).
+    """The evaluator of a run, with its versions and their Elo up to this iteration.
 
     It shares the compiled matches of `like`, whose agent must search in the same way.
     """

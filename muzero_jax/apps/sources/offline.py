@@ -69,11 +69,6 @@ def _path(config: Config) -> Path:
     return place(config.offline)
 
 
-def _needs_states(config: Config) -> bool:
-    """Whether Reanalyze searches with the ground-truth model, so that frames need their game states."""
-    return config.model == "rules" and config.reanalyze_fraction > 0
-
-
 def _with_sizes(config: Config, *, num_envs: int, replay_length: int, **self_play: Any) -> Config:
     return replace(
         config,
@@ -108,7 +103,7 @@ def _as_run(config: Config, source: Path) -> Config:
 def _open_run(config: Config, source: Path, say: Callable[[str], None]) -> Fill:
     directory = source / CHECKPOINTS
     has_states = any(path.startswith("transitions.state") for path in describe_replay(directory))
-    if _needs_states(config) and not has_states:
+    if config.keeps_states and not has_states:
         raise ValueError(
             f"the replay buffer of {source} has no game states, which --model rules searches again; add "
             "--replay.reanalyze-fraction 0, or learn from a run of --model rules that used Reanalyze itself"
@@ -163,7 +158,7 @@ def _as_games(config: Config, source: Path, num_devices: int) -> Config:
 def _open_games(config: Config, source: Path, environment: Environment, say: Callable[[str], None]) -> Fill:
     games = read_games(source)
     say(f"reading {source}")
-    frames = stored_games.play(environment, games, keeps_state=_needs_states(config))
+    frames = stored_games.play(environment, games, keeps_state=config.keeps_states)
     num_cut = int((frames.is_last & (frames.discount != 0)).sum())
     cut = f"; {num_cut:,} of them are unfinished, so they have no outcome" if num_cut else ""
     say(f"learning from {len(games):,} game{'s' * (len(games) > 1)} with {len(frames.action):,} moves{cut}")
