@@ -185,7 +185,7 @@ class Environment(NamedTuple):
     board: Board | None = None
     chance: Chance | None = None  # None: no chance, or outcomes that are not listed and that `move` samples
     costly_start: bool = False  # whether `init` takes much longer than `move`; self-play then makes few fresh games
-    game: Any = None  # how people see it, a `games.game.Game`; None: the catalogue's for the name, or a plain one
+    game: Any = None  # how people see it, a `games.game.Game`; None: a plain one
 
     def roots(self, states: EnvState) -> SearchRoots:
         """The positions of B games (leaves [B, ...])."""

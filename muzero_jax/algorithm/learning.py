@@ -14,6 +14,7 @@ from muzero_jax.learning.losses import Term
 from muzero_jax.networks.value_transform import squash
 from muzero_jax.ops import micro_batches
 from muzero_jax.ops.devices import device_kind
+from muzero_jax.ops.mesh import largest_divisor
 from muzero_jax.types import (
     Batch,
     Environment,
@@ -269,5 +270,5 @@ def micro_batch(config: Config, model: Model, batch_size: int) -> int:
     if config.optimiser.consistency_weight:  # it standardises over the whole batch
         return batch_size
     if micro_batch_size:
-        return micro_batches.size(batch_size, largest=micro_batch_size)
+        return largest_divisor(micro_batch_size, batch_size)
     return micro_batches.size_for_cache(batch_size, model.layer_bytes, micro_batches.GRADIENT_BYTES)

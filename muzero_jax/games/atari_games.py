@@ -135,7 +135,7 @@ class AtariRules:
 
     def _made(self, emulation: Emulation, seen: Array, reward: Any, is_over: Any) -> WrappedState:
         legal = jnp.ones(len(self._console.actions), bool)
-        is_late = ~jnp.asarray(is_over) & (emulation.moves >= MOST_MOVES)
+        is_late = emulation.moves >= MOST_MOVES
         return outside_states.made(emulation, [(seen, None)], legal, reward, is_over, is_late)
 
 

@@ -49,8 +49,8 @@ def find(name: str) -> Game:
 
 
 def game_of(environment: Environment) -> Game:
-    """The `Game` of an environment: its own, else the catalogue's of that name, else one with all defaults."""
-    return environment.game or GAMES.get(environment.name) or Game(environment.name, environment.name)
+    """The `Game` of an environment; of one that a program made without it, a `Game` with all defaults."""
+    return environment.game or Game(environment.name, environment.name)
 
 
 def check_players(environment: Environment) -> None:

@@ -20,6 +20,7 @@ from muzero_jax.games.notation import LETTERS, Notation, Write, as_written, coor
 from muzero_jax.games.view import EMPTY, Squares, View
 from muzero_jax.types import EnvState
 
+KING = 6  # of pgx's pieces; the opponent's are negative
 NUM_PROMOTIONS = 9
 PROMOTED = "rbn"  # by plane // 3; plane % 3 is the file's shift
 PROMOTION_SHIFT = (0, 1, -1)
@@ -47,7 +48,7 @@ def squares(seen_by_player: PlayerView, state: EnvState) -> Squares:
 def notation(seen_by_player: PlayerView, shape: tuple[int, int], num_actions: int) -> Notation:
     """Long algebraic (`e2e4`, `a7b8n`), as UCI has it, on a board with row 1 at the bottom."""
     size = shape[0]
-    write = writer(shape[0], seen_by_player)
+    write = writer(size, seen_by_player)
     square = f"[a-{LETTERS[size - 1]}][1-{size}]"
     read = as_written(write, num_actions, f"{square}{square}[qrbn]?", like="e2e4 or e7e8q")
     return coordinates(upward=True)(shape, num_actions)._replace(write=write, read=read)
@@ -105,7 +106,7 @@ def read_chess(fen: str) -> tuple[EnvState, int]:
     state = from_fen(" ".join(fields))
     game = state._x
     game = game._replace(board_history=game.board_history.at[1:].set(0), hash_history=game.hash_history.at[1:].set(0))
-    return _ready(Chess(), state.replace(_x=game), fields)  # type: ignore
+    return _ready(Chess(), state.replace(_x=game), fields, _chess)  # type: ignore
 
 
 def read_gardner_chess(fen: str) -> tuple[EnvState, int]:
@@ -117,10 +118,17 @@ def read_gardner_chess(fen: str) -> tuple[EnvState, int]:
     state = state.replace(  # type: ignore
         _board_history=state._board_history.at[1:].set(0), _hash_history=state._hash_history.at[1:].set(0)
     )
-    return _ready(GardnerChess(), state, fields)
+    return _ready(GardnerChess(), state, fields, _gardner_chess)
 
 
-def _ready(rules, state: EnvState, fields: list[str]) -> tuple[EnvState, int]:
+def _ready(rules: Any, state: EnvState, fields: list[str], seen_by_player: PlayerView) -> tuple[EnvState, int]:
+    board, turn = seen_by_player(state)
+    size = int(len(board) ** 0.5)
+    file, rank = divmod(int(np.argmax(board == -KING)), size)
+    king = LETTERS[file] + str((size - 1 - rank if turn else rank) + 1)
+    write = writer(size, seen_by_player)
+    if any(write(state, action)[2:4] == king for action in np.flatnonzero(state.legal_action_mask).tolist()):
+        raise ValueError(f"that FEN is no position: who is to move could take the king on {king}")
     mask = jnp.where(state.terminated, True, state.legal_action_mask)
     state = state.replace(legal_action_mask=mask)
     return state.replace(observation=rules.observe(state)), int(fields[1] == "b")

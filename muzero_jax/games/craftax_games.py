@@ -1,9 +1,9 @@
 """Craftax and Craftax-Classic (Matthews et al. 2024) as rules in pgx's form, imported only when `--env` names one.
 
 - The world is seen in part, and any move may have chance, of which nothing is kept in the state. All actions are legal.
-- Craftax shows a map as zeros and ones, and some numbers. Here a bit for each of `STEPS` says whether a number reaches
-  it, so that a frame of Craftax-Classic takes 220 bytes in the buffer instead of 5,380. Counts are told apart up to 9,
-  the light and other shares to a tenth.
+- Craftax shows a map as zeros and ones, and some numbers. Here a bit for each step says whether a number reaches it, so
+  that a frame of Craftax-Classic takes 220 bytes in the buffer instead of 5,380. Counts are told apart up to 9, the
+  light and other shares to a tenth.
 - A reward is 1 for the first time that an episode achieves something, in Craftax 1, 3, 5 or 8, and a tenth of each
   point of health. The time limit of 10,000 moves, or 100,000, is a truncation: values bootstrap across it.
 - `classic-pixels` is a picture of 63 x 63 pixels. The file of textures that Craftax makes lies in the user's cache.
@@ -27,8 +27,8 @@ from muzero_jax.games.notation import named
 from muzero_jax.games.states import WrappedState
 from muzero_jax.games.view import Squares, View
 
-STEPS = np.unique(np.round([*(np.sqrt(np.arange(1, 10) - 0.5) / 10), *(np.arange(1, 11) / 10 - 0.05)], 3))
-"""Of numbers that are shares of ten, and in Craftax also square roots of counts, divided by ten."""
+MOST = {"craftax_classic": 1.0, "craftax": 2.1}
+"""The largest number that is told apart; in Craftax, 21 points of energy, and ice, which is 2 where fire is 1."""
 KEYS = {"w": "up", "a": "left", "s": "down", "d": "right", "f": "do", ".": "noop"}
 BLOCKS = {"GRASS": ".", "WATER": "~", "TREE": "T", "PATH": "_", "CRAFTING_TABLE": "t", "SAND": ":", "LAVA": "!"}
 """The signs of blocks in pictures; others have the first letter of their name, in small."""
@@ -51,6 +51,7 @@ class Library(NamedTuple):
     signs: list[str]  # of the map's planes, the empty string for one that is not drawn
     actions: list[str]
     achievements: list[str]
+    steps: np.ndarray  # ascending; a bit for each says whether a number is larger
 
 
 class CraftaxRules:
@@ -64,6 +65,7 @@ class CraftaxRules:
         self._params = self._env.default_params
         self._num_actions = len(library.actions)
         self._map_size = None if name.endswith("pixels") else int(np.prod(library.map_shape))
+        self._steps = library.steps
 
     def init(self, key: Array) -> WrappedState:
         """A new world."""
@@ -81,13 +83,13 @@ class CraftaxRules:
         is_late = inner.timestep >= self._params.max_timesteps
         legal = jnp.ones(self._num_actions, bool)
         leaves = [(self._seen(observation), None)]
-        return outside_states.made(inner, leaves, legal, reward, ended, is_late & ~ended)
+        return outside_states.made(inner, leaves, legal, reward, ended, is_late)
 
     def _seen(self, observation: Array) -> Array:
         if self._map_size is None:
-            return observation
+            return jnp.round(255 * observation).astype(jnp.uint8)
         bits, numbers = observation[: self._map_size] > 0.5, observation[self._map_size :]
-        return jnp.concatenate([bits, (numbers[:, None] > STEPS).ravel()])
+        return jnp.concatenate([bits, (numbers[:, None] > self._steps).ravel()])
 
 
 make_rules = CraftaxRules
@@ -117,7 +119,14 @@ def library_of(name: str) -> Library:
         signs + OTHERS[game],
         [action.name.lower() for action in constants.Action],
         [achievement.name.lower().replace("_", " ") for achievement in constants.Achievement],
+        steps_to(MOST[game]),
     )
+
+
+def steps_to(most: float) -> np.ndarray:
+    """The steps between numbers that are shares of ten, up to `most`, and square roots of counts, divided by ten."""
+    counts, shares = np.arange(1, 10), np.arange(1, round(10 * most) + 1)
+    return np.unique(np.round([*(np.sqrt(counts - 0.5) / 10), *(shares / 10 - 0.05)], 3))
 
 
 def facts(name: str) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from jax.core import Tracer
 from jaxtyping import Int
 
 from muzero_jax.games import states
-from muzero_jax.games.catalogue import GAMES, find
+from muzero_jax.games.catalogue import find
 from muzero_jax.games.chance import ListedRules, make_chance_move
 from muzero_jax.games.game import Game, make_rules
 from muzero_jax.games.layout import Layout, carried
@@ -25,15 +25,12 @@ from muzero_jax.types import Afterstate, Board, Chance, Environment, EnvState, S
 
 
 def make_environment(name: str, *, board_size: int | None = None, gamma: float = 1.0) -> Environment:
-    """The game `name` as pure functions of one state; `board_size` (2 to 19, by default 11) is for Hex only.
+    """The game `name` as pure functions of one state; `board_size` is for Hex (2 to 19, by default 11) and dark Hex.
 
     Raises:
         ValueError: an unknown or unsupported game, or a size that it does not have.
     """
-    game = find(name)
-    environment = environment_of(game, board_size=board_size, gamma=gamma)
-    if name not in GAMES:
-        environment = environment._replace(game=game)  # the catalogue does not list it
+    environment = environment_of(find(name), board_size=board_size, gamma=gamma)
     is_final = environment.chance is None and environment.num_players == 2  # pgx's rules keep a finished game as it is
     return environment if is_final else states.final(environment)
 
@@ -59,9 +56,6 @@ def by_hand(environment: Environment) -> Environment:
 
 def environment_of(game: Game, *, board_size: int | None = None, gamma: float = 1.0) -> Environment:
     """`make_environment` for any game, in the catalogue or not."""
-    if board_size is not None and board_size not in (game.sizes or ()):
-        choice = f"sizes {game.sizes[0]} to {game.sizes[-1]}" if game.sizes else "one size; leave the board size out"
-        raise ValueError(f"{game.name} has no board of size {board_size}, but {choice}")
     rules = make_rules(game, board_size)
     state = jax.eval_shape(rules.init, jax.random.key(0))
     shape = state.observation.shape
@@ -86,6 +80,7 @@ def environment_of(game: Game, *, board_size: int | None = None, gamma: float = 
         board=_make_board(game.layout, shape, num_actions, chance) if len(shape) == 3 else None,
         chance=chance,
         costly_start=game.costly_start,
+        game=game,
     )
 
 

@@ -56,7 +56,7 @@ def coordinates(*others: str, letters: str = LETTERS, upward: bool = False) -> M
     def make(shape: tuple[int, int], num_actions: int) -> Notation:
         columns, rows = _labels(shape, letters, upward)
         names = [column + row for row in rows for column in columns] + list(others)
-        return Notation(*words(names), columns, rows, swap=num_actions - 1 if SWAP in others else None)
+        return Notation(*words(names, {"swap": SWAP}), columns, rows, swap=num_actions - 1 if SWAP in others else None)
 
     return make
 
@@ -87,8 +87,6 @@ def words(
     """One word for each action; `keys` maps further texts to words, for reading only. Others raise `mistake`."""
     actions = {word.lower(): action for action, word in enumerate(names)}
     actions |= {key: actions[word] for key, word in keys.items() if word in actions}
-    if SWAP in actions:
-        actions["swap"] = actions[SWAP]
 
     def read(state: EnvState, text: str) -> int:
         del state

@@ -21,7 +21,13 @@ def made(inner: Any, leaves: Leaves, legal: Array, reward: Any, terminated: Any,
     """A state in pgx's form around a library's own, `inner`. An end of both kinds counts as terminated."""
     terminated, truncated = (jnp.asarray(end, bool) for end in (terminated, truncated))
     return WrappedState(
-        inner, jnp.int32(0), jnp.asarray(reward, jnp.float32).reshape(1), terminated, truncated, legal, seen(leaves)
+        inner,
+        jnp.int32(0),
+        jnp.asarray(reward, jnp.float32).reshape(1),
+        terminated,
+        truncated & ~terminated,
+        legal,
+        seen(leaves),
     )
 
 

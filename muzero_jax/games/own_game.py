@@ -12,7 +12,7 @@ from typing import Any
 import jax
 
 from muzero_jax.games import chance, random_play, state_shapes, states
-from muzero_jax.games.catalogue import GAMES, check_players, game_of
+from muzero_jax.games.catalogue import check_players, game_of
 from muzero_jax.games.environment import environment_of, make_environment
 from muzero_jax.games.game import Game, make_rules
 from muzero_jax.own import python_file
@@ -87,7 +87,7 @@ def _environment_from(made: Any, name: str, board_size: int | None, gamma: float
 
 def with_points(environment: Environment) -> Environment:
     """The environment of a program, whose `game.is_for_points` is set if random games show it; others as they are."""
-    if environment.game is not None or environment.name in GAMES:
+    if environment.game is not None:
         return environment
     return _as_random_games_show(environment, game_of(environment), has_discount=True)
 
@@ -99,7 +99,7 @@ def _as_random_games_show(environment: Environment, game: Game, *, has_discount:
     if environment.num_players == 1:
         return environment._replace(game=game)
     moves = random_games(environment)
-    if not game.is_for_points and game is not GAMES.get(environment.name):
+    if not game.is_for_points:
         game = game._replace(is_for_points=random_play.is_for_points(moves))
     is_constant = has_discount or random_play.turns_alternate(moves)
     return environment._replace(game=game, discount=environment.discount if is_constant else None)

@@ -45,15 +45,14 @@ class Poker:
     """A game of cards by pgx's rules, with the whole information state as observation.
 
     Args:
-      rules: pgx's `Env`. deck: all cards. num_actions: A. longest: M, the most actions in a game.
+      rules: pgx's `Env`. deck: all cards. longest: M, the most actions in a game.
     """
 
     num_players = 2
 
-    def __init__(self, rules: Any, *, deck: tuple[int, ...], num_actions: int, longest: int):
+    def __init__(self, rules: Any, *, deck: tuple[int, ...], longest: int):
         self._rules = rules
         self._deck = deck
-        self._num_actions = num_actions
         self._longest = longest
 
     def init(self, key: Array) -> PokerState:
@@ -84,7 +83,7 @@ class Poker:
     def _state(self, game: Any, history: Array, first_player: Array) -> PokerState:
         own = jax.nn.one_hot(game._cards[game.current_player], len(CARDS))
         table = jax.nn.one_hot(open_card(game), len(CARDS))
-        actions = jax.nn.one_hot(history - 1, self._num_actions)
+        actions = jax.nn.one_hot(history - 1, game.legal_action_mask.shape[0])
         return PokerState(
             game=game,
             history=history,
@@ -99,10 +98,10 @@ class Poker:
 
 
 def open_card(game: Any) -> Array:
-    """The open card; -1 if there is none, or none yet."""
+    """The open card; -1 if there is none, or none yet. An action that ends the game also ends its round, as in pgx."""
     if game._cards.shape[0] == 2:
         return jnp.int32(-1)
-    return jnp.where(game._round > 0, game._cards[2], -1)
+    return jnp.where(game._round > game.terminated, game._cards[2], -1)
 
 
 def veil(state: Any, player: int) -> Any:
@@ -147,7 +146,7 @@ KUHN_POKER = _game(
     "Kuhn poker",
     "Three cards, J, Q and K; each player has one and has paid a chip. A bet is one chip more; who passes after a bet "
     "folds. The higher card wins.",
-    lambda: Poker(KuhnPoker(), deck=(0, 1, 2), num_actions=2, longest=3),
+    lambda: Poker(KuhnPoker(), deck=(0, 1, 2), longest=3),
     KUHN_ACTIONS,
 )
 LEDUC_HOLDEM = _game(
@@ -156,6 +155,6 @@ LEDUC_HOLDEM = _game(
     "Six cards, two each of J, Q and K; each player has one and has paid a chip. Then a card is opened, which makes a "
     "pair with its like. Raises are 2 chips before that and 4 after it, two at most each time. A pair wins, else the "
     "higher card.",
-    lambda: Poker(LeducHoldem(), deck=(0, 0, 1, 1, 2, 2), num_actions=3, longest=8),
+    lambda: Poker(LeducHoldem(), deck=(0, 0, 1, 1, 2, 2), longest=8),
     LEDUC_ACTIONS,
 )

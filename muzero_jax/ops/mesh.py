@@ -56,5 +56,5 @@ def shard_map(function: Callable[..., Any], mesh: Mesh, in_specs: Any, out_specs
 
 
 def largest_divisor(available: int, *sizes: int) -> int:
-    """The largest number of devices, at most `available`, that divides all `sizes`."""
+    """The largest number, at most `available`, that divides all `sizes`: of devices, or of rows at once."""
     return max(count for count in range(1, available + 1) if all(size % count == 0 for size in sizes))

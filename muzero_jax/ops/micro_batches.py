@@ -14,6 +14,7 @@ import jax.numpy as jnp
 
 from muzero_jax.ops.conditional import traced_once, zeros_of
 from muzero_jax.ops.devices import target_device
+from muzero_jax.ops.mesh import largest_divisor
 from muzero_jax.types import Model, Params
 
 GRADIENT_BYTES = 384 * 2**10
@@ -24,11 +25,6 @@ INFERENCE_BYTES = 2 * GRADIENT_BYTES
 device (2.7 MB) is 1.31 times as fast in parts of 32; needlessly small parts cost 3 to 6%."""
 SMALLEST = 8
 """The fewest rows of a part by default, because matrix products of fewer rows are slow."""
-
-
-def size(batch_size: int, *, largest: int | None) -> int:
-    """The largest divisor of `batch_size` that is at most `largest`; None: `batch_size` itself."""
-    return next(n for n in range(min(batch_size, largest or batch_size), 0, -1) if batch_size % n == 0)
 
 
 def size_for_cache(batch_size: int, layer_bytes: int | None, cached_bytes: int) -> int:
@@ -42,7 +38,7 @@ def size_for_cache(batch_size: int, layer_bytes: int | None, cached_bytes: int) 
     """
     if layer_bytes is None or target_device().platform != "cpu":
         return batch_size
-    fitting = size(batch_size, largest=max(SMALLEST, cached_bytes // layer_bytes))
+    fitting = largest_divisor(max(SMALLEST, cached_bytes // layer_bytes), batch_size)
     return fitting if fitting >= SMALLEST else batch_size
 
 

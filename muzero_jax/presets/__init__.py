@@ -101,7 +101,8 @@ def suited(config: Config, kind: str) -> tuple[Config, str]:
     is_wider = kind == "large GPU" and config.network.kind == "fully_convolutional"
     if is_wider:  # as for the H100's included agents of Connect Four and Go (docs/results/2026-11-27-h100-agents.md)
         network = replace(network, width=2 * network.width, num_blocks=2 * network.num_blocks)
-    engine = "own" if config.model == "rules" else "passes"  # no preset was tried in passes with the rules
+    is_tried = config.model != "rules" and config.search.policy != "none"  # in passes; one of them has no search
+    engine = "passes" if is_tried else "own"
     search = replace(config.search, engine=engine)
     wider = f", width {network.width} in {network.num_blocks} blocks" if is_wider else ""
     chosen = f"{play.num_envs:,} games, batches of {optimiser.batch_size:,}, search {engine}{wider}"

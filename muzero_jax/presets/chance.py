@@ -93,7 +93,7 @@ def arcade(env: str) -> Config:
     # In Blinky Q differs by 0.3 where moves do not matter. With `:hold4` three seeds gained at 0.1, and none had a
     # full run at 0.3.
     scales = {"blinky": 0.1, "brix": 0.3}
-    value_scale = next((scale for name, scale in scales.items() if name in env), 2.0)
+    value_scale = scales.get(env.split(":")[1], 2.0)
     return Config(
         env=env,
         minutes=45.0,
@@ -163,13 +163,20 @@ def craftax(env: str) -> Config:
     22 points, no more than after 300,000; PPO has 7.7 (docs/results/2026-11-30-craftax-atari.md).
     """
     most = 226.0 if "full" in env else 22.0  # points of an episode
+    sees_pixels = env.endswith("pixels")  # not trained yet
     return Config(
         env=env,
         minutes=60.0,
-        network=NetworkConfig(kind="mlp", width=256, num_bins=101, support_range=most, squash=True),
+        network=NetworkConfig(
+            kind="pixels" if sees_pixels else "mlp",
+            width=32 if sees_pixels else 256,
+            num_bins=101,
+            support_range=most,
+            squash=True,
+        ),
         search=SearchConfig(num_simulations=8, max_num_considered_actions=8, value_scale=0.6),
         self_play=SelfPlayConfig(num_envs=64, exploration=0.0),
-        replay=ReplayConfig(replay_length=4096),
+        replay=ReplayConfig(replay_length=2048 if sees_pixels else 4096),
         targets=TargetConfig(unroll_steps=5, td_steps=10, discount=0.99),
         # Eight windows for each frame: self-play had 3.7 points after 200,000 frames, and with two windows some 2.5.
         # Muon takes five times as long on the large first layer.

@@ -16,6 +16,8 @@ from muzero_jax.types import Environment
 
 MOST_POINTS = {"kuhn_poker": 2.0, "leduc_holdem": 13.0}
 """The largest return, where few random games show it."""
+LONGEST = {"liars_dice": 13, "liars_dice_2": 25}
+"""Moves of the longest game, where random games are much shorter: bids rise, and each may be the next higher one."""
 STEPS = 8
 TREMBLE = 0.03
 """Share of random moves, through which returns continue, so that self-play also meets what follows rare moves."""
@@ -36,7 +38,7 @@ def hidden(env: str, environment: Environment) -> Config:
     moves = random_games(environment)
     seen, tries = longest_game(moves), 2 * environment.num_actions - 1
     is_dark = not game_of(environment).shows_moves and seen <= tries  # each player may try each cell
-    longest = tries if is_dark else 3 * seen // 2 + 1
+    longest = LONGEST.get(env) or (tries if is_dark else 3 * seen // 2 + 1)
     trembles = env != "kuhn_poker"  # which has no rare information states
     most_points = MOST_POINTS.get(env) or max(1.0, float(np.abs(np.where(moves.over, 0.0, moves.reward)).max()))
     return Config(

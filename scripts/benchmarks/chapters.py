@@ -210,9 +210,9 @@ def dtypes_of(device: Any, chosen: dict[str, Config], *, larger: bool) -> Iterat
 
     ratios = tuple(Ratio(dtype, DTYPES[0]) for dtype in DTYPES[1:])
     yield Case("precision", f"matrix product of n = {side:,}", "calls/s", make_product, ratios)
+    ratios += (Ratio(bfloat16_products.COMPUTE_DTYPE, DTYPES[0]),)
     for name, config in chosen.items():
         batch = (64 if config.network.kind == "tower" else 1024) * (16 if larger else 1)
-        ratios += (Ratio(bfloat16_products.COMPUTE_DTYPE, DTYPES[0]),)
         yield Case("precision", f"{name}, batch {batch:,}", "calls/s", partial(make_network, config, batch), ratios)
 
 

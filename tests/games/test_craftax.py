@@ -12,6 +12,7 @@ pytest.importorskip("craftax")
 craftax_games = pytest.importorskip("muzero_jax.games.craftax_games")
 
 MAP = 7 * 9 * 21
+STEPS = craftax_games.steps_to(1.0)
 
 
 @pytest.fixture(scope="module")
@@ -31,8 +32,8 @@ def start(environment):
 
 def numbers_of(bits):
     """The number in tenths that each row of steps shows, as the library's own are (in Craftax-Classic)."""
-    reached = bits.reshape(-1, len(craftax_games.STEPS)).sum(axis=1)
-    between = np.append(craftax_games.STEPS, np.inf)[reached], np.insert(craftax_games.STEPS, 0, -np.inf)[reached]
+    reached = bits.reshape(-1, len(STEPS)).sum(axis=1)
+    between = np.append(STEPS, np.inf)[reached], np.insert(STEPS, 0, -np.inf)[reached]
     return [tenth for high, low in zip(*between, strict=True) for tenth in range(11) if low < tenth / 10 <= high]
 
 
@@ -57,8 +58,16 @@ def test_a_game_is_the_librarys_own_moves(environment, move, start):
 def test_craftax_itself_and_its_pixels_have_rules_of_one_shape():
     """`make_environment` compares a start with a move; the full game has floors, and darkness that hides cells."""
     full, pixels = make_environment("craftax:full"), make_environment("craftax:classic-pixels")
-    assert (full.num_actions, full.observation_shape, full.costly_start) == (43, (9_186,), True)
+    assert (full.num_actions, full.observation_shape, full.costly_start) == (43, (9_747,), True)
     assert (pixels.num_actions, pixels.observation_shape) == (17, (63, 63, 3))
+    picture = jax.eval_shape(pixels.init, jax.random.key(0)).observation
+    assert picture.dtype == jnp.uint8, "a byte for each number in the buffer"
+
+
+def test_numbers_of_the_full_game_are_told_apart_up_to_two():
+    """A sword without an enchantment, of fire and of ice are 0, 1 and 2, and energy may have 21 of ten."""
+    numbers = np.float32([0, 0.9, 1, 2, 2.1])
+    assert len(set((numbers[:, None] > craftax_games.steps_to(2.1)).sum(axis=1).tolist())) == len(numbers)
 
 
 def test_an_episode_ends_by_death_and_is_cut_off_by_time(move, start):

@@ -19,6 +19,7 @@ from muzero_jax.games import random_play
 from muzero_jax.games.catalogue import game_of, hides, make_notation
 from muzero_jax.games.environment import make_environment
 from muzero_jax.games.own_game import random_games
+from muzero_jax.games.poker import open_card
 from tests.reference import phantom
 
 HIDDEN = ("kuhn_poker", "leduc_holdem", "liars_dice", "liars_dice_2", "phantom_tic_tac_toe", "dark_hex")
@@ -94,6 +95,7 @@ def test_the_best_hand_wins_in_leduc_and_the_first_player_may_act_twice():
         state, action, step = moves[-1]
         seat = int(state.current_player)
         mine, others, table = np.asarray(state.game._cards)[[seat, 1 - seat, 2]].tolist()
+        assert int(open_card(step.state.game)) == (table if int(state.game._round) else -1), "a fold opens nothing"
         if action == 2:
             assert step.reward < 0
             continue
@@ -102,6 +104,12 @@ def test_the_best_hand_wins_in_leduc_and_the_first_player_may_act_twice():
         seen["equal" if mine == others else "pair" if table in (mine, others) else "high"] += 1
         seen["twice"] += any(step.discount > 0 for _, _, step in moves)
     assert min(seen.values()) > 0
+
+
+@pytest.mark.parametrize("name", ["liars_dice", "liars_dice_2"])
+def test_returns_of_liars_dice_are_those_of_whole_games(name):
+    """Every bid may be the next higher one, and then somebody must say `liar`: random games are much shorter."""
+    assert presets.preset(name).targets.td_steps == make_environment(name).num_actions
 
 
 def test_liars_dice_count_the_wild_face():

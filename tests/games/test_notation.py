@@ -155,6 +155,8 @@ def test_a_fen_gives_the_side_to_move_and_the_castling_rights():
     [
         ("chess", "8/8/8/8/8/8/8/8 w - - 0 1"),
         ("chess", "P3k3/8/8/8/8/8/8/4K3 w - - 0 1"),
+        ("chess", "4k2R/8/8/8/8/8/8/4K3 w - - 0 1"),
+        ("gardner_chess", "k4/5/5/5/K3r b - - 0 1"),
         ("gardner_chess", "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"),
     ],
 )

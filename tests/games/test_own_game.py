@@ -11,7 +11,7 @@ from muzero_jax.apps.evaluation.rollout_mcts import rollout_mcts
 from muzero_jax.apps.play import drawing
 from muzero_jax.apps.play.position import new_game
 from muzero_jax.games import random_play, states
-from muzero_jax.games.catalogue import game_of, make_notation
+from muzero_jax.games.catalogue import game_of, hides, make_notation
 from muzero_jax.games.environment import environment_of
 from muzero_jax.games.own_game import load_environment
 from muzero_jax.games.random_play import Moves
@@ -125,6 +125,14 @@ def test_a_file_may_return_an_environment_of_pgx_which_rollout_mcts_can_play(wri
         return rollout_mcts(environment, key, states, num_simulations=8)
 
     assert not look(jax.random.key(0)).policy[:, 4].any()
+
+
+def test_an_environment_of_the_catalogue_keeps_its_game(write):
+    text = (
+        "from muzero_jax.games.environment import make_environment\ndef make(): return make_environment('kuhn_poker')"
+    )
+    environment = load_environment(write(text, "mine.py"))
+    assert hides(environment) and game_of(environment).deals is not None and game_of(environment).is_for_points
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,8 @@ def chance(environment: Environment) -> list[str]:
     state = jax.eval_shape(environment.init, jax.random.key(0))
     if jax.eval_shape(environment.move, state, jnp.int32(0), jax.random.key(0)).outcome is None:
         return [
-            "move does not say in Step.outcome what chance did; let muzero_jax.games.chance.make_move(chance) make it"
+            "move does not say in Step.outcome what chance did; let muzero_jax.games.chance.make_chance_move(chance) "
+            "make it"
         ]
     said = watch(environment.init, partial(_answered, environment), num_games=NUM_GAMES, max_moves=NUM_MOVES)
     acts = said["acts"]
@@ -100,7 +101,7 @@ def chance(environment: Environment) -> list[str]:
         "the state before chance acts belongs to another player than the one who moved; let chance.resolve hand the "
         "turn over": acts & said["changes_player"],
         "move differs from chance.move followed by chance.resolve with an outcome that is possible; make both one "
-        "game, or let muzero_jax.games.chance.make_move(chance) make move": ~said["is_joined"],
+        "game, or let muzero_jax.games.chance.make_chance_move(chance) make move": ~said["is_joined"],
     }
     return broken(rules, said)
 

@@ -141,6 +141,10 @@ def _order(key: Array, states: EnvState) -> Float[Array, "B A"]:
 
 def _without_observation(environment: Environment, states: EnvState) -> EnvState:
     """The states without observations, which are most of their bytes, if the game's rules do not read them."""
-    if environment.game is not None or environment.chance is not None or environment.name not in GAMES:
+    if (
+        environment.chance is not None
+        or environment.game is None
+        or environment.game is not GAMES.get(environment.name)
+    ):
         return states
     return states.replace(observation=jnp.zeros((*states.terminated.shape, 0)))

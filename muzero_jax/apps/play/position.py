@@ -61,7 +61,7 @@ class Position(NamedTuple):
         start = self.opening if state is None else state
         dice = None if self.dice is None else self.dice + 1
         if dice is not None and state is None:
-            start = jax.jit(self.environment.init)(jax.random.key(dice))
+            start = jax.jit(self.environment.init)(_keys(dice)[0])
         player = int(start.current_player)
         players = (player, 1 - player) if colour == BLACK else (1 - player, player)
         return self._replace(start=start, players=players, plies=(), dice=dice)
@@ -220,7 +220,7 @@ class Position(NamedTuple):
     @property
     def _key(self) -> Array | None:
         """The key of the next move: by seed and move number only, so that taking back does not change the dice."""
-        return None if self.dice is None else jax.random.fold_in(jax.random.key(self.dice), len(self.plies))
+        return None if self.dice is None else jax.random.fold_in(_keys(self.dice)[1], len(self.plies))
 
     def _is_unseen(self, ply: Ply) -> bool:
         return self.is_veiled and not self.game.shows_moves and ply.colour != self.viewer
@@ -274,3 +274,8 @@ def opening_of(environment: Environment, seed: int = 0) -> Position:
         has_chance=has_chance,
     )
     return first.new()
+
+
+def _keys(dice: int) -> Array:
+    """The key of the deal, and the one of which the keys of all moves are made."""
+    return jax.random.split(jax.random.key(dice))

@@ -1,5 +1,6 @@
 """A game in progress: colours, swap, positions built from stones, undo, results."""
 
+from functools import partial
 from types import SimpleNamespace
 
 import jax
@@ -55,6 +56,19 @@ def test_every_game_begins_with_a_deal_of_its_own():
         position = position.new()
     assert len(set(heaps)) > 3 and int(opening_of(dealt, seed=3).state.stones) == heaps[0]
     assert opening_of(make_nim(9)).dice is None, "nothing is dealt"
+
+
+def test_no_throw_is_made_of_the_key_of_the_deal():
+    """In this game the deal and a throw are one number of their key."""
+    draw = partial(jax.random.randint, shape=(), minval=1, maxval=2**30)
+
+    def move(state, action, key):
+        return make_nim(9).move(state, action)._replace(state=make_state(draw(key), 1 - state.current_player))
+
+    dealt = make_nim(9)._replace(init=lambda key: make_state(draw(jax.random.split(key)[1]), jnp.int32(0)), move=move)
+    position = opening_of(dealt, seed=3)
+    thrown = [int(position.play(0).state.stones), int(position.play(0).play(0).state.stones)]
+    assert int(position.state.stones) not in thrown
 
 
 @pytest.mark.parametrize(("name", "is_dealt"), [("hex", False), ("go_9x9", False), ("chess", False), ("2048", True)])
