@@ -79,7 +79,7 @@ def _watched(algorithm: Algorithm) -> Algorithm:
         raise Fault(f"terms holds two losses called {twice[0]}; give each a name of its own")
     losses = [stage(f"the loss {term.name}", term.loss, _of_loss) for term in algorithm.terms]
     return algorithm._replace(
-        **{name: stage(name, function, looks.get(name, _of_anything)) for name, function in stages.items()},
+        **{name: stage(name, function, looks.get(name, lambda *_: {})) for name, function in stages.items()},
         model=_alike(algorithm.model, algorithm.environment),
         make_search=make_search,
         terms=tuple(term._replace(loss=loss) for term, loss in zip(algorithm.terms, losses, strict=True)),
@@ -97,10 +97,6 @@ def _alike(model: Model, environment: Environment) -> Model:
         return output
 
     return model._replace(recurrent_inference=recurrent_inference)
-
-
-def _of_anything(*_: Any) -> Looked:
-    return {}
 
 
 def _of_search(found: Any, params: Any, key: Array, roots: Any) -> Looked:

@@ -79,7 +79,7 @@ def examine(a: ExamFlags, mesh, load_agent) -> Answer:
     """Judges the agent by the best judge of its game."""
     agent = load_agent(a.run)
     found = exam.examine(agent, mesh, positions=a.positions, games=a.games, seed=a.seed, say=say)
-    return Answer(about(a, agent) | exam.result(found), exam.format_table(found))
+    return Answer(about(a, agent) | {"findings": [each._asdict() for each in found]}, exam.format_table(found))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -87,6 +87,17 @@ def split(arguments: Sequence[str], *records: type) -> FlagTexts:
     return given
 
 
+def of_value(cls: type, name: str, text: str) -> FlagTexts:
+    """What a flag of a dataclass, with or without its dashes, gives with one value; a switch has true and false."""
+    flag = f"--{name.removeprefix('--').replace('_', '-')}"
+    field = next((field for field in fields_of(cls) if field.flag == flag and field.kind is bool), None)
+    if field is None:
+        return split([flag, text], cls)
+    if text not in ("true", "false"):
+        raise ValueError(f"{flag} is a switch; it has the values true and false, not {text}")
+    return {field.name: text == "true"}
+
+
 def put(given: FlagTexts, field: Field, values: list[str]) -> list[str]:
     """Stores a field's texts; returns the words that do not belong to it. A list flag given twice is joined."""
     if field.kind is bool:

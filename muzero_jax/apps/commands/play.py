@@ -120,6 +120,12 @@ def check(a: PlayFlags) -> None:
         raise ValueError(f"{a.agent} is a folder, and --agent takes a name or a file; give a run as --run {a.agent}")
     if a.engine + a.web + (a.tree is not None) + (a.film is not None) > 1:
         raise ValueError("choose one of --engine, --web, --tree and --film")
+    if a.moves and not (a.tree or a.film):
+        raise ValueError("--moves is for --tree and --film, which begin after them")
+    if a.colour and (a.engine or a.web or a.tree or a.film):
+        raise ValueError("--colour is for the terminal; the page asks for it, and otherwise nobody plays")
+    if a.time_per_move and a.web:
+        raise ValueError("--time-per-move is not for --web, whose page has a choice of simulations; leave it out")
     for flag, path in (("--tree", a.tree), ("--film", a.film)):
         if path and path.suffix.lower() != ".svg":
             raise ValueError(f"{flag} draws SVG: name a file that ends in .svg, not {path.name}")
@@ -201,11 +207,12 @@ def draw(a: PlayFlags, position, thinker, moves) -> None:
             position = position.play(moves.read(position.state, text))
         except ValueError as error:
             raise ValueError(f"--moves: {text} is move {len(position.plies) + 1}: {error}") from None
+    analyse = partial(thinker.analyse, seconds=a.time_per_move)
     if a.tree:
-        found = thinker.analyse(position)
+        found = analyse(position)
         write_whole(a.tree, tree_picture.picture(found, position, moves, depth=a.depth, width=a.width).svg)
     if a.film:
-        write_whole(a.film, film.film(thinker.analyse, position, moves, a.film_pictures).svg)
+        write_whole(a.film, film.film(analyse, position, moves, a.film_pictures).svg)
     print(f"drew {a.tree or a.film}")
 
 

@@ -124,12 +124,16 @@ def ranges(base: Config, vary: Sequence[Sequence[str]]) -> Space:
     chosen: dict[str, Any] = {}
     for name, *texts in vary:
         low, is_span, high = (texts or [""])[0].partition(":")
+        if is_span and len(texts) > 1:
+            raise ValueError(f"--vary {name} takes a range or some values, not both: leave {texts[1]} out")
         texts = [low, high] if is_span else texts
-        given = [parser.split([f"--{name.removeprefix('--')}", text], Config) for text in texts or ["0"]]
+        given = [parser.of_value(Config, name, text) for text in texts or ["true"]]
         field = next(field for field in fields_of(Config) if field.name in given[0])
         if field.kind is str or field.may_be_none or field.fact.own or field.fact.budget:
             raise ValueError(f"--vary {name}: a study varies numbers and choices; compare others by train.py --vary")
         values = [value_at(parser.override(base, one), field.name) for one in given if texts]
+        if is_span and values[0] >= values[1]:
+            raise ValueError(f"--vary {name} {low}:{high}: the first number of a range must be the smaller one")
         chosen[field.name] = Span(*values, log=values[0] > 0) if is_span else values or None
     return chosen
 

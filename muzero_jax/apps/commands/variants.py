@@ -63,7 +63,7 @@ def _values(words: Sequence[str]) -> list[FlagTexts]:
     name, *values = words or ["FIELD"]
     if not values:
         raise ValueError(f"--vary {name} names no values; say --vary optimiser.learning-rate 1e-3 2e-3")
-    varied = [parser.split([f"--{name.removeprefix('--')}", value], Config) for value in values]
+    varied = [parser.of_value(Config, name, value) for value in values]
     if "seed" in varied[0]:
         raise ValueError("--vary cannot vary the seed; --seeds N trains N seeds of each setting")
     return varied
@@ -71,7 +71,7 @@ def _values(words: Sequence[str]) -> list[FlagTexts]:
 
 def _name(field: str, text: Any) -> str:
     """The part of a run's name for one value; a path is shortened to its last part, a Python file to its stem."""
-    value = text if isinstance(text, str) else "-".join(text)
+    value = "-".join(text) if isinstance(text, list) else str(text).lower() if isinstance(text, bool) else text
     path = Path(value)
     last = field.rpartition(".")[2].replace("_", "-")
     return f"{last}-{path.stem if python_file.is_path(value) else path.name or value}"
@@ -138,9 +138,7 @@ def _other_flags(run: Variant) -> list[str]:
 
 def _has_spent(run: Variant) -> bool:
     """Whether a run has spent this budget and played its final matches."""
-    return run_directory.has_ended(run.run_dir) and not comparison.varied_fields(
-        [config_file.inspect(run.run_dir), run.config]
-    )
+    return run_directory.has_ended(run.run_dir) and config_file.inspect(run.run_dir) == run.config
 
 
 def _check_weights(config: Config, *, trust_code: bool) -> None:

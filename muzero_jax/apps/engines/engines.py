@@ -17,7 +17,8 @@ from muzero_jax.apps.engines.engine import Engine, EngineProcess
 from muzero_jax.apps.engines.gnubg import GnubgEngine
 from muzero_jax.apps.engines.gtp import GtpEngine, HexEngine
 from muzero_jax.apps.engines.uci import UciEngine
-from muzero_jax.games.catalogue import check_for_two, check_without_chance, game_of, make_notation
+from muzero_jax.games.catalogue import check_for_two, check_open, check_without_chance, game_of, make_notation
+from muzero_jax.games.random_play import random_starts
 from muzero_jax.types import Environment
 
 GTP = "gtp"
@@ -55,10 +56,13 @@ def parse(text: str) -> EngineSpec | None:
 def check(spec: EngineSpec, environment: Environment) -> None:
     """Raises ValueError if no engine of this protocol can play the game."""
     check_for_two(environment, "a match with an engine needs")
+    check_open(environment, "a match with an engine")
     game = game_of(environment)
     spoken = {game.protocol}
     if game.protocol != GNUBG:
         check_without_chance(environment, "a match with an engine")
+        if random_starts(environment)[1]:
+            raise ValueError(f"{environment.name} deals at random, which no engine would be told; play a match instead")
         spoken.add(GTP)
     if spec.protocol not in spoken:
         named = f"name the engine as {game.protocol or GTP}:COMMAND"

@@ -9,8 +9,9 @@ import sys
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from io import BufferedIOBase
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from muzero_jax.apps.play.position import Position
 from muzero_jax.apps.play.thinking import Thinker
@@ -62,13 +63,13 @@ class EngineSession(ABC):
             if self.is_done:
                 return
             if self.held is None:
-                self.thinker.catch_up(self.position)
+                attempt(partial(self.thinker.catch_up, self.position))
 
     def _quit(self, _: list[str]) -> None:
         self.is_done = True
 
 
-def attempt(run: Callable[[], str]) -> tuple[str, bool]:
+def attempt(run: Callable[[], Any]) -> tuple[Any, bool]:
     """(the result of `run`, True); if it raises, (the reason in one line, False)."""
     try:
         return run(), True

@@ -6,7 +6,7 @@ that need no training, and in single-player games its mean return is measured.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 from jax.sharding import Mesh
@@ -133,11 +133,6 @@ def _returns(agent: Agent, mesh: Mesh, games: int, seed: int, say: Say) -> Findi
     found = returns.summarise(agent.environment, episodes)
     low, high = found["ci95"]
     return Finding("the rules", "mean return", found["mean_return"], low, high, found["games"], is_share=False)
-
-
-def result(found: Sequence[Finding]) -> dict[str, Any]:
-    """The findings as plain numbers."""
-    return {"findings": [finding._asdict() for finding in found]}
 
 
 def format_table(found: Sequence[Finding]) -> str:

@@ -15,6 +15,7 @@ import numpy as np
 from muzero_jax.apps.evaluation.batches import first_of_each, in_batches
 from muzero_jax.apps.evaluation.player import Player
 from muzero_jax.games.catalogue import check_for_two, check_open, check_without_chance
+from muzero_jax.games.random_play import random_starts
 from muzero_jax.types import Environment, EnvState, Params, Step
 
 MOST_POSITIONS = 500_000
@@ -96,18 +97,21 @@ def examine(
 ) -> dict[str, Any]:
     """Walks with both colours: a match's fields (`games` are distinct final moves), positions, losses by colour.
 
-    Raises ValueError as `walk` does, and for a single-player game or a game with chance or hidden information.
+    Raises ValueError as `walk` does, and for a single-player game or a game with chance, a deal or hidden information.
     """
     check_for_two(environment, "trying every reply needs")
     check_without_chance(environment, "trying every reply")
     check_open(environment, "trying every reply")
+    if random_starts(environment)[1]:
+        raise ValueError(
+            f"{environment.name} deals at random, and trying every reply needs one start; play a match instead"
+        )
     first, second = (walk(environment, player, params, moves_first=first, say=say) for first in (True, False))
-    wins, draws, losses, positions = map(sum, zip(first, second, strict=True))
-    games = wins + draws + losses
-    return {
-        **WalkResult(wins, draws, losses, positions)._asdict(),
+    both = WalkResult(*map(sum, zip(first, second, strict=True)))
+    games = both.wins + both.draws + both.losses
+    return both._asdict() | {
         "games": games,
-        "score": (wins + draws / 2) / games,
+        "score": (both.wins + both.draws / 2) / games,
         "losses_as_first": first.losses,
         "losses_as_second": second.losses,
     }

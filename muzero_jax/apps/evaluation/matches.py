@@ -19,8 +19,9 @@ from jax import Array, lax
 from jaxtyping import Float
 
 from muzero_jax.apps.evaluation.batches import first_of_each
+from muzero_jax.apps.evaluation.elo import Z95
 from muzero_jax.apps.evaluation.player import Player, keys_of_chance
-from muzero_jax.games.catalogue import check_for_two, needs_key
+from muzero_jax.games.catalogue import check_for_two, hides, needs_key
 from muzero_jax.ops.conditional import where_each
 from muzero_jax.ops.legal_actions import uniform_legal_action
 from muzero_jax.types import Environment, EnvState, Params
@@ -182,8 +183,9 @@ def standard_error(samples: Float[np.ndarray, " N"]) -> float:
     return float(samples.std(ddof=1) / np.sqrt(samples.size)) if samples.size > 1 else 0.0
 
 
-def wilson_interval(score: float, num_games: int | float, z: float = 1.959964) -> tuple[float, float]:
+def wilson_interval(score: float, num_games: int | float) -> tuple[float, float]:
     """Wilson's score interval (1927) of a mean of `num_games` results in [0, 1]; with draws it is too wide."""
+    z = Z95
     shrink = 1 / (1 + z**2 / num_games)
     centre = shrink * (score + z**2 / (2 * num_games))
     half_width = shrink * z * float(np.sqrt(score * (1 - score) / num_games + (z / (2 * num_games)) ** 2))
@@ -205,14 +207,15 @@ def draw_openings(
     """Openings of `plies` uniformly random legal moves; a match with the same key begins with them.
 
     Without replacement, openings that are equal so far take different legal moves in turn, in random order, so that
-    none is repeated before all with the same start have occurred. `share` is the number of the device, if several share
-    the openings of a key.
+    none is repeated before all with the same start have occurred; a dealt start counts as one of its own. `share` is
+    the number of the device, if several share the openings of a key.
     """
     start_key, move_key = jax.random.split(jax.random.split(jax.random.fold_in(key, share))[0])
     starts = jax.vmap(environment.init)(jax.random.split(start_key, num_openings))
     place = share * num_openings + jnp.arange(num_openings)
-    looks = jax.vmap(environment.observe)(starts)
-    moves = jnp.stack([jnp.where((looks == looks[0]).all(), 0, place), 0 * place], axis=1).astype(jnp.uint32)
+    usual = environment.observe(environment.init(jax.random.key(0)))  # on all devices the same
+    is_usual = jax.vmap(lambda start: (environment.observe(start) == usual).all() & (not hides(environment)))(starts)
+    moves = jnp.stack([jnp.where(is_usual, 0, place + 1), 0 * place], axis=1).astype(jnp.uint32)
 
     def play_ply(openings, ply_key):
         states, moves, place = openings

@@ -106,8 +106,10 @@ def winning_move_accuracies(
     """Each agent's winning-move accuracy, with the number of positions that have winning and other moves.
 
     All agents, of one game, are judged on the same positions of random games, which are solved once. Raises ValueError
-    as `draw` does, and if there is no such position.
+    as `draw` does, if the agents' games differ, and if there is no such position.
     """
+    for agent in judged[1:]:
+        players.check_same_game(judged[0].config, agent.config, agent.name)
     solved = draw(judged[0], num_positions, seed, report, own_games=False)
     count = int(solved.can_win_and_err.sum())
     if not count:

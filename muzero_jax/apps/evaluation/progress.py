@@ -216,31 +216,9 @@ class Versions:
 
 
 def open_versions(
-    config: Config,
-    algorithm: Algorithm,
-    mesh: Mesh,
-    run_dir: Path,
-    abstract_params: Params,
-    iteration: int,
-    *,
-    like: Versions | None = None,
+    config: Config, algorithm: Algorithm, mesh: Mesh, run_dir: Path, abstract_params: Params, iteration: int
 ) -> Versions:
-    """The evaluator of a run, with its versions and their Elo up to this iteration.
-
-    It shares the compiled matches of `like`, whose agent must search in the same way.
-    """
-    placed = placed_shapes(abstract_params, NamedSharding(mesh, PartitionSpec()))
-    programs = (like.arena, like.judges, like.best_responses) if like else _programs(config, algorithm, mesh)
-    arena, judges, best_responses = programs
-    versions = Versions(config, arena, run_dir, placed, judges, best_responses)
-    versions.ladder.load(iteration)
-    return versions
-
-
-def _programs(
-    config: Config, algorithm: Algorithm, mesh: Mesh
-) -> tuple[Arena, Mapping[str, openings.OpeningValues], BestResponses | None]:
-    """The agent's matches, the searches of its boards' openings, and best responses where something is hidden."""
+    """The evaluator of a run, with its versions and their Elo up to this iteration."""
     agent = make_agent(config, algorithm)
     boards = {metrics.OPENINGS: agent} | {
         f"{metrics.OPENINGS}_{sizes.name(size)}": make_agent(sizes.of_board(config, size))
@@ -249,7 +227,10 @@ def _programs(
     }
     searched = {metric: openings.solved_openings(each, mesh.devices.flat[0]) for metric, each in boards.items()}
     judges = {metric: judge for metric, judge in searched.items() if judge is not None}
-    return Arena(agent, mesh), judges, _best_responses(agent)
+    placed = placed_shapes(abstract_params, NamedSharding(mesh, PartitionSpec()))
+    versions = Versions(config, Arena(agent, mesh), run_dir, placed, judges, _best_responses(agent))
+    versions.ladder.load(iteration)
+    return versions
 
 
 def _best_responses(agent: Agent) -> BestResponses | None:

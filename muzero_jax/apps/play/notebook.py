@@ -111,8 +111,9 @@ class NotebookGame:
         self._show()
 
     def _status(self, moves: list[str], analysis: Analysis | None) -> str:
-        chance = 0.0 if analysis is None else (1 + analysis.value) / 2
-        expects = "" if self.position.game.hidden else f" and expects {chance:.0%} of the points"
+        value, game = 0.0 if analysis is None else analysis.value, self.position.game
+        share = f"{value:+.2f} points" if game.is_for_points else f"{(1 + value) / 2:.0%} of the points"
+        expects = "" if game.hidden else f" and expects {share}"
         answer = f"It plays {', '.join(moves)}{expects}. " if moves else ""
         if self.position.is_over:
             return f"{answer}The game is over: {self.position.result}."

@@ -86,7 +86,7 @@ class TerminalGame:
         self._say_usage()
         self._go_on()
         for text in entered:
-            if text in QUIT:
+            if text.lower() in QUIT:
                 return
             try:
                 self._obey(text)
@@ -108,7 +108,7 @@ class TerminalGame:
         self._say(f"Which side do you play, {self.names[BLACK]} (moves first) or {self.names[WHITE]}? {question}")
         for text in entered:
             self.colour = colour_of(text.lower(), self.position)
-            if self.colour is not None or text in QUIT:
+            if self.colour is not None or text.lower() in QUIT:
                 break
             self._say(f"{question}? (quit leaves)")
         return self.colour is not None

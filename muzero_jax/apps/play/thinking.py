@@ -120,8 +120,8 @@ class Thinker:
     def catch_up(self, position: Position) -> None:
         """Compiles the budget that the last move could have used, if any; call it after sending an answer."""
         if self._behind is not None and not position.is_over:
-            self._measure(position.seen_by(), self._behind)
-            self._behind = None
+            budget, self._behind = self._behind, None  # once only, if it fails
+            self._measure(position.seen_by(), budget)
 
     def _choose_budget(self, state: EnvState, seconds: float | None) -> int:
         if seconds is None:

@@ -171,12 +171,6 @@ def _flags(run_dir: Path) -> dict[str, str]:
     return flags
 
 
-def varied_fields(runs: Sequence[Config]) -> list[str]:
-    """The fields in which runs differ, except the seed and others that may differ within a group."""
-    values = {name: {str(flat(run)[name]) for run in runs} for name in flat(runs[0])}
-    return [name for name, of in values.items() if len(of) > 1 and name not in names(Config, "own")]
-
-
 def groups_of(points: Iterable[Point]) -> dict[str, list[Point]]:
     """The points by group, in order of first appearance."""
     groups: dict[str, list[Point]] = {}

@@ -48,6 +48,8 @@ def plot(points: Sequence[Point], path: Path, *, wanted: Sequence[str] = (), axe
     The default metric is the strongest rollout MCTS that all met, not only at the end. A group whose runs share no part
     of an axis is drawn run by run. Raises ValueError as `charts.check_path`, and for a metric that a group lacks.
     """
+    if not points:
+        raise ValueError("these runs have no scores of their training yet, so there are no curves to draw")
     groups = groups_of(points)
     known = set.intersection(*({point.metric for point in of} for of in groups.values()))
     known &= {point.metric for point in points if not point.is_final}

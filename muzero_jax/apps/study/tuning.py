@@ -72,7 +72,8 @@ def space(config: Config, chosen: Space) -> dict[str, Span | list[Any]]:
             scale, most = (own[name], of.most) if of.is_relative else (1, of.high)
             values = Span(of.low * scale, min(most, of.high * scale), of.log)
         if isinstance(values, Span):
-            found[name] = values._replace(low=min(values.low, own[name]), high=max(values.high, own[name]))
+            low, high = min(values.low, own[name]), max(values.high, own[name])
+            found[name] = Span(low, high, log=values.log and low > 0)
         else:
             found[name] = values if own[name] in values else [*values, own[name]]
     return found

@@ -104,6 +104,9 @@ MISTAKES = {
     "tune HEX --vary network.width": "network.width has no range",
     "tune HEX --vary env a.py b.py": "--vary env",
     "tune HEX --study RUN": "holds no study",
+    "tune HEX --vary optimiser.learning-rate 1e-2:1e-4": "must be the smaller one",
+    "tune HEX --vary optimiser.learning-rate 1e-4:1e-2 5e-2": "not both",
+    "tune HEX --vary replay.symmetries maybe": "true and false",
     "train TINY --algorithm": "--algorithm.files needs a value",
     "evaluate mtach --run RUN": "match, returns",
     "evaluate match --run RUN:greedy": "also says how it plays",
@@ -122,6 +125,9 @@ MISTAKES = {
     "play --run RUN --agent hex_5x5": "--run and --agent",
     "play --run RUN --tree none/tree.svg": "cannot write --tree",
     "play --run RUN --tree x.svg --moves z9": "--moves: z9 is move 1",
+    "play --run RUN --moves a1": "--moves is for --tree and --film",
+    "play --run RUN --web --colour x": "--colour is for the terminal",
+    "play --run RUN --web --time-per-move 2": "choice of simulations",
     "play --run RUN --tree x.svg --web": "choose one of --engine, --web, --tree and --film",
 }
 

@@ -68,6 +68,13 @@ def test_each_value_is_a_run_with_a_folder_of_its_name_and_two_fields_vary_in_al
     assert [(flags["--search.num-simulations"], flags["--optimiser.learning-rate"]) for flags in given] == pairs
 
 
+def test_a_switch_varies_between_true_and_false(started, tmp_path):
+    vary = ["--vary", "replay.symmetries", "true", "false"]
+    assert train.main([*TINY, *vary, "--run-dir", str(tmp_path / "study")]) == 0
+    assert [folder_of(words).name for words in started] == ["symmetries-true-seed0", "symmetries-false-seed0"]
+    assert ["--replay.no-symmetries" in words for words in started] == [False, True]
+
+
 # --- resuming, and beginning again ------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,8 @@
 import shlex
 import sys
 
+import jax
+import jax.numpy as jnp
 import pytest
 
 from muzero_jax.apps.engines import engine, engines
@@ -11,8 +13,10 @@ from muzero_jax.apps.engines.engines import EngineSpec
 from muzero_jax.apps.engines.gtp import GtpEngine, HexEngine
 from muzero_jax.apps.engines.uci import UciEngine
 from muzero_jax.games.catalogue import GAMES
+from muzero_jax.games.environment import make_environment
 from tests.reference import engines as programs
 from tests.reference.games import environment_of
+from tests.reference.nim import make_nim, make_state
 
 PROGRAM = shlex.quote(sys.executable)
 PLIES = [EngineMove(0, 4, "b2"), EngineMove(1, 0, "a1"), EngineMove(0, 1, "b1")]
@@ -89,6 +93,13 @@ def test_a_game_accepts_only_its_own_protocols(game, protocols, others):
     for protocol in others.split():
         with pytest.raises(ValueError, match=game):
             engines.check(EngineSpec("x", protocol, ("x",), ()), environment)
+
+
+def test_no_program_is_told_of_hidden_moves_or_plays_after_a_deal_that_it_did_not_see():
+    dealt = make_nim(9)._replace(init=lambda key: make_state(jax.random.randint(key, (), 3, 9), jnp.int32(0)))
+    for environment, says in ((make_environment("kuhn_poker"), "hides"), (dealt, "deals at random")):
+        with pytest.raises(ValueError, match=says):
+            engines.check(EngineSpec("x", "gtp", ("x",), ()), environment)
 
 
 # --- GTP --------------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """Our engine as controllers and GUIs meet it: GTP with HexGui's habits, and UCI."""
 
 import functools
+import io
 import re
 
 import pytest
@@ -282,3 +283,12 @@ def test_there_is_no_move_when_the_game_is_over(engine):
     lines(engine, "position fen R3k/5/4K/5/5 b - - 0 1")
     assert engine.position.is_over
     assert lines(engine, "go") == ["bestmove 0000"] and lines(engine, "isready") == ["readyok"]
+
+
+def test_a_search_that_cannot_be_compiled_between_two_answers_ends_no_session(capsys, monkeypatch):
+    """A larger budget is compiled after an answer, where memory may run out."""
+    engine, out = session("tic_tac_toe"), io.BytesIO()
+    monkeypatch.setattr(engine, "thinker", fake_thinker(favourite=4))
+    monkeypatch.setattr(engine.thinker, "catch_up", lambda position: [][0])
+    engine.serve(["1 name", "2 name"], out)
+    assert out.getvalue() == b"=1 muzero_jax\n\n=2 muzero_jax\n\n" and "IndexError" in capsys.readouterr().err

@@ -16,7 +16,7 @@ from muzero_jax.apps.evaluation.players import Agent
 from muzero_jax.games.environment import make_environment
 from tests.reference import exact_play, tiny_run
 from tests.reference import tic_tac_toe as rules
-from tests.reference.nim import best_actions, make_nim
+from tests.reference.nim import best_actions, make_nim, make_state
 
 
 def test_tic_tac_toe_agrees_with_a_plain_recursion_in_every_position():
@@ -77,6 +77,9 @@ def test_counts_of_nim_from_six_stones_against_every_reply_by_hand():
     both = exhaustive.examine(nim, player, best)
     counts = {"wins": 7, "draws": 0, "losses": 1, "positions": 10, "games": 8}
     assert both == counts | {"score": 7 / 8, "losses_as_first": 0, "losses_as_second": 1}
+    dealt = nim._replace(init=lambda key: make_state(jax.random.randint(key, (), 3, 7), jnp.int32(0)))
+    with pytest.raises(ValueError, match="deals at random"):
+        exhaustive.examine(dealt, player, best)
 
 
 # --- opening values of Hex: they are those of the player who moved, and the swap is gone ------------------------------

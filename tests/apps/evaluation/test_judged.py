@@ -1,6 +1,7 @@
 """What an agent is judged by: exact play, the faults of its model, the returns of single-player games."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import jax
@@ -77,6 +78,13 @@ def test_evaluate_judges_the_policy_head_and_search_on_every_position(saved_run,
     for player in result["scores"][1:]:
         assert player["illegal_actions"] == 0
         assert 0 < player["optimal_move_rate"] < 1 and player["value_error"] > 0
+
+
+def test_agents_of_different_games_are_refused_before_anything_is_solved():
+    one = tiny_run.agent()
+    other = one._replace(config=replace(one.config, env="connect_four"))
+    with pytest.raises(ValueError, match="of different games"):
+        oracle_evaluation.winning_move_accuracies([one, other], num_positions=1, seed=0, report=lambda *_: None)
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from muzero_jax.apps.evaluation.player import Player, random_player
 from muzero_jax.apps.evaluation.rollout_mcts import rollout_mcts_player
 from muzero_jax.games.environment import make_environment
 from tests.reference import tiny_run
-from tests.reference.nim import best_actions, make_nim
+from tests.reference.nim import best_actions, make_nim, make_state
 
 TIC_TAC_TOE = make_environment("tic_tac_toe")
 NIM = make_nim(9)
@@ -100,6 +100,17 @@ def test_openings_without_replacement_repeat_only_when_all_are_used(num_openings
     assert counts.max() - counts.min() <= 1 and lines != draw(jax.random.key(1), 0).actions.T.tolist()
     lines += draw(jax.random.key(0), 1).actions.T.tolist()  # of the other device
     assert len(set(map(tuple, lines))) == 72
+
+
+def test_openings_are_told_apart_by_their_deals_on_all_devices():
+    """Heaps of 3 to 8 stones, and no moves: equal hashes mean equal heaps, also if a device has one opening alone."""
+    dealt = make_nim(9)._replace(init=lambda key: make_state(jax.random.randint(key, (), 3, 9), jnp.int32(0)))
+    draw = jax.jit(lambda share: matches.draw_openings(dealt, jax.random.key(0), 1, 0, replace=False, share=share))
+    heaps: dict[bytes, set[int]] = {}
+    for share in range(8):
+        drawn = draw(share)
+        heaps.setdefault(np.asarray(drawn.moves).tobytes(), set()).add(int(drawn.starts.stones[0]))
+    assert len(heaps) > 1 and all(len(of) == 1 for of in heaps.values())
 
 
 def test_deterministic_players_count_each_game_once():

@@ -39,7 +39,7 @@ def test_a_person_plays_a_game_through_a_pipe():
 
 
 def test_a_person_chooses_and_changes_sides_and_a_swap_is_announced():
-    assert played("green w quit", name="hex")[0].colour == WHITE and played("quit")[0].colour is None
+    assert played("green w quit", name="hex")[0].colour == WHITE and played("QUIT")[0].colour is None
     game, text = played("a1 undo", colour=WHITE)
     assert text.index("I play b2") < text.index("O to move") and [ply.action for ply in game.position.plies] == [4]
     game, text = played("a1 side", colour=BLACK)

@@ -86,6 +86,8 @@ def test_disabled_parts_do_not_vary_and_a_users_ranges_include_the_base_value():
         "optimiser.learning_rate": Span(1e-5, BASE.optimiser.learning_rate, True),
         "search.max_num_considered_actions": [2, 4, BASE.search.max_num_considered_actions],
     }
+    off = {"targets.search_value_weight": Span(0.1, 0.5, True)}  # no log scale reaches the base's 0
+    assert tuning.space(BASE, off) == {"targets.search_value_weight": Span(0.0, 0.5, False)}
 
 
 def test_a_study_of_exploitability_looks_for_less_and_a_hidden_game_is_not_scored_by_rollouts(tmp_path):
