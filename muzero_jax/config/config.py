@@ -36,9 +36,10 @@ class Config:
     env: Annotated[str, Fixed] = "hex"
     """the game: a name, or the path of a Python file that defines make() (docs/your-own-game.md)"""
     board_size: Annotated[int | None, Fixed] = None
-    """Hex: 2 to 19, by default the largest that this machine learns in one session; dark Hex: 2 to 5, by default 3"""
+    """Hex: 2 to 19, by default the largest that this machine learns in one session; dark Hex: 2 to 5, by default 3;
+    go_9x9: 5 to 19, by default 9"""
     board_sizes: Annotated[tuple[BoardSize, ...], Fixed._replace(common=False)] = ()
-    """only for Hex: several boards in one run, in alternating chunks; a size that is given twice gets twice as many.
+    """Hex and go_9x9: several boards in one run, in alternating chunks; a size that is given twice gets twice as many.
     Matches are played on board_size, by default the largest of them (docs/larger-boards.md)"""
     minutes: Annotated[PositiveFloat | None, Budget] = 5.0
     """budget: minutes of training, including evaluations during it, but not compiling and the final matches. The

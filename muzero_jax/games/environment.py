@@ -25,7 +25,7 @@ from muzero_jax.types import Afterstate, Board, Chance, Environment, EnvState, S
 
 
 def make_environment(name: str, *, board_size: int | None = None, gamma: float = 1.0) -> Environment:
-    """The game `name` as pure functions of one state; `board_size` is for Hex (2 to 19, by default 11) and dark Hex.
+    """The game `name` as pure functions of one state; `board_size` is for Hex (by default 11), dark Hex and go_9x9.
 
     Raises:
         ValueError: an unknown or unsupported game, or a size that it does not have.

@@ -1,7 +1,8 @@
-"""Go on 9x9 and 19x19, scored by area."""
+"""Go on 9x9, 19x19 and boards between, scored by area."""
 
 import re
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -63,10 +64,19 @@ def write_point(shape: tuple[int, int], action: int) -> str:
     return "" if row == shape[0] else LETTERS[column] + LETTERS[row]
 
 
+def rules(board_size: int | None) -> Any:
+    """pgx's, by default on 9x9."""
+    from pgx.go import Go  # starts JAX
+
+    return Go(size=board_size or 9, komi=KOMI)
+
+
 GO_9X9 = Game(
     "go_9x9",
     "Go",
     goal=f"Most points win: your stones, and the empty points that they alone enclose. White gets {KOMI} more.",
+    rules=rules,
+    sizes=range(5, 20),
     layout=Layout(symmetries=turns_and_mirrors),
     notation=notation,
     view=View(signed_stones(lambda state: 0), marks_last=True, page="go"),
@@ -75,4 +85,4 @@ GO_9X9 = Game(
     repeats=repeats,
     sgf_number=1,
 )
-GO_19X19 = GO_9X9._replace(name="go_19x19")
+GO_19X19 = GO_9X9._replace(name="go_19x19", rules=None, sizes=None)

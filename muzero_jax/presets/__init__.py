@@ -85,7 +85,7 @@ def _of_game(env: str, board_size: int | None, environment: Environment) -> Conf
         return {"atari": atari, "craftax": craftax, "octax": arcade}.get(env.partition(":")[0], outside)(env)
     if python_file.is_path(env):
         return replace(own_game(env, environment), board_size=board_size)
-    return GAMES[env]() if env in GAMES else tower(env, num_bins=3)
+    return replace(GAMES[env]() if env in GAMES else tower(env, num_bins=3), board_size=board_size)
 
 
 def suited(config: Config, kind: str) -> tuple[Config, str]:

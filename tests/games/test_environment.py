@@ -8,7 +8,7 @@ import numpy as np
 import pgx
 import pytest
 
-from muzero_jax.games.catalogue import GAMES
+from muzero_jax.games.catalogue import GAMES, find, make_notation
 from muzero_jax.games.environment import make_environment
 from tests.reference.games import MOVES, environment_of, moves_of
 
@@ -46,6 +46,16 @@ def test_the_cell_of_an_action_is_empty_before_it_and_holds_the_movers_stone_aft
     assert after[placed, location[placed], 1].all()
     num_actions = environment_of(name).num_actions
     assert (moves.action[location < 0] == num_actions - 1).all()
+
+
+def test_go_has_boards_between_nine_and_nineteen():
+    """`go_9x9` itself is pgx's game of that name; a larger board has its points and a pass."""
+    assert [find("go_9x9").rules(size).id for size in (None, 9)] == ["go_9x9"] * 2
+    larger = make_environment("go_9x9", board_size=13)
+    assert (larger.num_actions, larger.observation_shape) == (13 * 13 + 1, (13, 13, 17))
+    assert make_notation(larger).write(None, 0) == "A13"
+    with pytest.raises(ValueError, match="sizes 5 to 19"):
+        make_environment("go_9x9", board_size=20)
 
 
 def test_a_column_of_connect_four_lies_at_its_top_cell():

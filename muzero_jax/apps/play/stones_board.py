@@ -142,9 +142,10 @@ PLAIN = Look(
 def _lines(board: BoardDrawing) -> str:
     """The lines and star points of a Go board."""
     last = board.width - 1
-    near = 3 if last > 12 else 2
-    stars = [near, last / 2, last - near] if last > 12 else [near, last - near]
-    points = [(x, y) for x in stars for y in stars] + [(last / 2, last / 2)]
+    near = 3 if last >= 12 else 2
+    middle = [last // 2] * (last % 2 == 0)
+    stars = [near, *middle * (last > 12), last - near]
+    points = [(x, y) for x in stars for y in stars] + [(m, m) for m in middle]
     lines = "".join(
         shapes.outline([(0, i), (last, i)], "") + shapes.outline([(i, 0), (i, last)], "") for i in range(last + 1)
     )
