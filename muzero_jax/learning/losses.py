@@ -93,8 +93,7 @@ def policy_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
 def legal_policy_logits(outputs: Unrolled, batch: Batch) -> Float[Array, "N K1 A"]:
     """The policy's logits in float32, the lowest finite number for illegal actions where search masks them."""
     logits = outputs.policy_logits.astype(jnp.float32)
-    predicts_legality = any(head.output == LEGAL_LOGITS for head in outputs.model.heads)
-    legal = batch.legal_action_mask if predicts_legality else batch.legal_action_mask[:, :1]
+    legal = batch.legal_action_mask if LEGAL_LOGITS in outputs.extras else batch.legal_action_mask[:, :1]
     known = legal.shape[1]
     masked = jnp.where(legal, logits[:, :known], jnp.finfo(jnp.float32).min)
     return jnp.concatenate([masked, logits[:, known:]], axis=1)

@@ -220,8 +220,7 @@ def test_the_unroll_equals_a_plain_loop_and_every_loss_is_finite(num_actions, nu
         outputs = unroll.unroll(model, params, batch)
         learned = jax.grad(lambda params: unroll.unroll(model, params, batch).value_logits[:, -1].sum())
         gradient = learned(params) if encodes else None
-        total = losses.total(outputs._replace(model=model), batch, build_terms(Config(), model))
-        return outputs, total, by_hand(params, batch), gradient
+        return outputs, losses.total(outputs, batch, build_terms(Config(), model)), by_hand(params, batch), gradient
 
     outputs, (total, metrics), wanted, gradient = look(random_params(model))
     afterstate_value, codes = (outputs.extras[f"{name}_logits"] for name in ("afterstate_value", "chance"))
