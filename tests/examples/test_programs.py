@@ -114,7 +114,8 @@ def test_nano_muzeros_loss_has_the_gradient_of_the_packages_loss(window):
     batch = algorithm.make_batch(window, wanted, jnp.ones(32), key, num_frames=algorithm.num_frames)
     ours = partial(algorithm.loss, model=algorithm.model, terms=terms)
     wanted = jax.jit(jax.grad(lambda params: ours(params, batch)[0]))(params)
-    found = jax.jit(jax.grad(lambda params: nano_muzero.loss(params, programs.frames_of(window), key, nano)))(params)
+    frames, action_key = programs.frames_of(window), jax.random.split(key)[0]  # the other half is for codes of chance
+    found = jax.jit(jax.grad(lambda params: nano_muzero.loss(params, frames, action_key, nano)))(params)
     jax.tree.map(lambda x, y: np.testing.assert_allclose(x, y, atol=2e-6, rtol=1e-4), found, wanted)
     assert max(np.abs(leaf).max() for leaf in jax.tree.leaves(wanted)) > 1e-3
 

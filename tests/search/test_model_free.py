@@ -192,6 +192,6 @@ def test_sampled_advantages_make_up_for_wrong_predicted_values():
 def test_values_of_actions_that_were_not_played_get_no_gradient():
     target = jnp.array([[jnp.nan, 0.5, jnp.nan]])
     predicted = jnp.array([[3.0, 0.0, -3.0]])
-    assert heads.of_played_action(predicted, target)[0] == pytest.approx(0.25)
-    gradient = jax.grad(lambda x: heads.of_played_action(x, target)[0])(predicted)
+    assert heads.known_squares(predicted, target)[0] == pytest.approx(0.25)
+    gradient = jax.grad(lambda x: heads.known_squares(x, target)[0])(predicted)
     np.testing.assert_allclose(gradient, [[0.0, -1.0, 0.0]])
