@@ -1,4 +1,4 @@
-"""Go on 9x9, 19x19 and boards between, scored by area."""
+"""Go on boards from 5x5 to 19x19, scored by area."""
 
 import re
 from functools import partial
