@@ -131,11 +131,12 @@ def build_targets(config: Config) -> Callable[[Transition, Array], Targets]:
 
     def make_targets(window: Transition, progress: Array) -> Targets:
         wanted = make(window, search_value_weight=own_weight)
+        returns = make(window) if own_weight else wanted
         if config.search.policy == "none":
-            played = targets.played_returns(window, make(window), stops(window))
+            played = targets.played_returns(window, returns, stops(window))
             wanted = wanted._replace(by_action={"action_value": played / largest})
         if config.self_play.starts == "regret":
-            regret = targets.regret(window, make(window), stops(window), share=share)
+            regret = targets.regret(window, returns, stops(window), share=share)
             wanted = wanted._replace(extras=wanted.extras | {"regret": regret})
         return wanted
 

@@ -64,12 +64,15 @@ def deltas(size: int) -> list[tuple[int, int]]:
     return list(zip(rank_steps, file_steps, strict=True)) + knight
 
 
+def square_name(size: int, file: int, rank: int, turn: int) -> str:
+    """A square by its place as the player to move sees it; a question mark for a file off the board."""
+    return LETTERS[file] + str((size - 1 - rank if turn else rank) + 1) if 0 <= file < size else "?"
+
+
 def writer(size: int, seen_by_player: PlayerView) -> Write:
     """How moves are written; a square off the board has a question mark."""
     moves = deltas(size)
-
-    def named(file: int, rank: int, turn: int) -> str:
-        return LETTERS[file] + str((size - 1 - rank if turn else rank) + 1) if 0 <= file < size else "?"
+    named = partial(square_name, size)
 
     def write(state: EnvState, action: int) -> str:
         board, turn = seen_by_player(state)
@@ -124,8 +127,7 @@ def read_gardner_chess(fen: str) -> tuple[EnvState, int]:
 def _ready(rules: Any, state: EnvState, fields: list[str], seen_by_player: PlayerView) -> tuple[EnvState, int]:
     board, turn = seen_by_player(state)
     size = int(len(board) ** 0.5)
-    file, rank = divmod(int(np.argmax(board == -KING)), size)
-    king = LETTERS[file] + str((size - 1 - rank if turn else rank) + 1)
+    king = square_name(size, *divmod(int(np.argmax(board == -KING)), size), turn)
     write = writer(size, seen_by_player)
     if any(write(state, action)[2:4] == king for action in np.flatnonzero(state.legal_action_mask).tolist()):
         raise ValueError(f"that FEN is no position: who is to move could take the king on {king}")

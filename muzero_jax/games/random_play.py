@@ -82,6 +82,14 @@ def random_starts(environment: Environment, num_games: int = 16) -> tuple[EnvSta
     return starts, any((leaf[alike] != leaf[0]).any() for leaf in leaves)
 
 
+def check_not_dealt(environment: Environment, what: str) -> None:
+    """Raises ValueError, saying that `what` is for games with one start, if this one deals at random."""
+    if random_starts(environment)[1]:
+        raise ValueError(
+            f"{what} is for games with one start, and {environment.name} deals at random; play a match instead"
+        )
+
+
 def turns_alternate(moves: Moves) -> bool:
     """Whether every move that did not end its game gave the turn to the other player."""
     goes_on = ~moves.over & ~moves.is_last

@@ -172,6 +172,7 @@ def test_a_run_keeps_its_archive_when_its_share_changes_but_cannot_gain_or_lose_
     for now, then in ((CONFIG, shared(0.5)), (shared(0.5), CONFIG)):
         with pytest.raises(ValueError, match="starts"):
             check_resumable(now, then)
+    check_resumable(replace(CONFIG, self_play=replace(CONFIG.self_play, start_share=0.1)), CONFIG)
     with pytest.raises(ValueError, match="start-share 1"):
         validate(shared(1.0))
 

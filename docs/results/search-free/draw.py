@@ -4,7 +4,6 @@ The second file has the raw answers of the study of starts, whose default is the
 key (game, arm, seed) and the JSON of `evaluate.py exam` and `match`.
 """
 
-import csv
 import json
 import runpy
 import sys
@@ -62,10 +61,7 @@ def main(path, other):
 
     order = list(ARMS)
     rows = sorted(read(path, other), key=lambda row: (row["game"], order.index(row["arm"]), row["seed"]))
-    with (HERE / "scores.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({k: round(v, 5) if isinstance(v, float) else v for k, v in row.items()} for row in rows)
+    STARTS["write"](HERE / "scores.csv", rows)
     for game in GAMES:
         for name in list(rows[0])[4:]:
             of = {arm: [row[name] for row in rows if (row["game"], row["arm"]) == (game, arm)] for arm in ARMS}
@@ -78,13 +74,8 @@ def main(path, other):
     figure, axes = plt.subplots(len(GAMES), len(MEASURES), figsize=(12, 4), squeeze=False)
     for line, (game, title) in zip(axes, GAMES.items(), strict=True):
         for ax, (name, measure) in zip(line, MEASURES.items(), strict=True):
-            for place, arm in enumerate(ARMS):
-                values = [r[name] for r in rows if (r["game"], r["arm"]) == (game, arm) and r[name] is not None]
-                ax.plot(values, [place] * len(values), "o", alpha=0.7)
-            ax.set_yticks(range(len(ARMS)), ARMS.values() if ax is line[0] else [""] * len(ARMS))
-            ax.set_ylim(len(ARMS) - 0.5, -0.5)
-            ax.set_title(f"{title}: {measure}", fontsize=8)
-            ax.grid(True, color="0.9")
+            beside = {arm: words * (ax is line[0]) for arm, words in ARMS.items()}
+            STARTS["panel"](ax, rows, game, name, beside, f"{title}:\n{measure}")
     figure.tight_layout()
     figure.savefig(HERE / "search-free.png", dpi=110)
 

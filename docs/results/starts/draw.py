@@ -51,15 +51,31 @@ def permutation_p(one, other):
     return far / len(picks)
 
 
+def write(path, rows):
+    """The rows as a table of comma-separated values."""
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows({k: round(v, 5) if isinstance(v, float) else v for k, v in row.items()} for row in rows)
+
+
+def panel(ax, rows, game, name, arms, title):
+    """A point for each run of a game, by one measure, and a line for each arm with the words that `arms` has for it."""
+    for place, arm in enumerate(arms):
+        values = [r[name] for r in rows if (r["game"], r["arm"]) == (game, arm) and r[name] is not None]
+        ax.plot(values, [place] * len(values), "o", alpha=0.7)
+    ax.set_yticks(range(len(arms)), arms.values())
+    ax.set_ylim(len(arms) - 0.5, -0.5)
+    ax.set_title(title, fontsize=9)
+    ax.grid(True, color="0.9")
+
+
 def main(path):
     """Writes the table and the figure."""
     import matplotlib.pyplot as plt
 
     rows = sorted(read(Path(path)), key=lambda row: (row["game"], ARMS.index(row["arm"]), row["seed"]))
-    with (HERE / "scores.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows({k: round(v, 5) if isinstance(v, float) else v for k, v in row.items()} for row in rows)
+    write(HERE / "scores.csv", rows)
     games = [game for game in dict.fromkeys(row["game"] for row in rows)]
     whole = [game for game in games if sum(row["game"] == game for row in rows) >= 12]
     for game in games:
@@ -76,13 +92,7 @@ def main(path):
         is_solved = any(r["search"] is not None for r in rows if r["game"] == game)
         own = titles if is_solved else {"openings": "openings judged rightly"} | dict(list(titles.items())[1:])
         for ax, (name, title) in zip(line, own.items(), strict=True):
-            for place, arm in enumerate(ARMS):
-                values = [r[name] for r in rows if (r["game"], r["arm"]) == (game, arm) and r[name] is not None]
-                ax.plot(values, [place] * len(values), "o", alpha=0.7)
-            ax.set_yticks(range(len(ARMS)), ARMS if ax is line[0] else [""] * len(ARMS))
-            ax.set_ylim(len(ARMS) - 0.5, -0.5)
-            ax.set_title(f"{game}: {title}", fontsize=9)
-            ax.grid(True, color="0.9")
+            panel(ax, rows, game, name, {arm: arm * (ax is line[0]) for arm in ARMS}, f"{game}: {title}")
     figure.tight_layout()
     figure.savefig(HERE / "starts.png", dpi=110)
 

@@ -18,7 +18,7 @@ from muzero_jax.apps.engines.gnubg import GnubgEngine
 from muzero_jax.apps.engines.gtp import GtpEngine, HexEngine
 from muzero_jax.apps.engines.uci import UciEngine
 from muzero_jax.games.catalogue import check_for_two, check_open, check_without_chance, game_of, make_notation
-from muzero_jax.games.random_play import random_starts
+from muzero_jax.games.random_play import check_not_dealt
 from muzero_jax.types import Environment
 
 GTP = "gtp"
@@ -61,8 +61,7 @@ def check(spec: EngineSpec, environment: Environment) -> None:
     spoken = {game.protocol}
     if game.protocol != GNUBG:
         check_without_chance(environment, "a match with an engine")
-        if random_starts(environment)[1]:
-            raise ValueError(f"{environment.name} deals at random, which no engine would be told; play a match instead")
+        check_not_dealt(environment, "a match with an engine")
         spoken.add(GTP)
     if spec.protocol not in spoken:
         named = f"name the engine as {game.protocol or GTP}:COMMAND"

@@ -15,7 +15,7 @@ import numpy as np
 from muzero_jax.apps.evaluation.batches import first_of_each, in_batches
 from muzero_jax.apps.evaluation.player import Player
 from muzero_jax.games.catalogue import check_for_two, check_open, check_without_chance
-from muzero_jax.games.random_play import random_starts
+from muzero_jax.games.random_play import check_not_dealt
 from muzero_jax.types import Environment, EnvState, Params, Step
 
 MOST_POSITIONS = 500_000
@@ -102,10 +102,7 @@ def examine(
     check_for_two(environment, "trying every reply needs")
     check_without_chance(environment, "trying every reply")
     check_open(environment, "trying every reply")
-    if random_starts(environment)[1]:
-        raise ValueError(
-            f"{environment.name} deals at random, and trying every reply needs one start; play a match instead"
-        )
+    check_not_dealt(environment, "trying every reply")
     first, second = (walk(environment, player, params, moves_first=first, say=say) for first in (True, False))
     both = WalkResult(*map(sum, zip(first, second, strict=True)))
     games = both.wins + both.draws + both.losses
