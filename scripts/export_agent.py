@@ -19,6 +19,7 @@ from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.apps.evaluation import tables
 from muzero_jax.config.config import Config
 from muzero_jax.config.fields import Fact, differing
+from muzero_jax.config.paths import with_files
 from muzero_jax.own import files
 from muzero_jax.own.trust import Trust
 from muzero_jax.run.machine import configure_devices
@@ -128,7 +129,10 @@ def command(config: Config) -> str:
     from muzero_jax import presets
 
     preset = presets.preset(config.env, config.board_size)
-    named = {name: getattr(config, name) for name in ("env", "board_size", "init_from")}  # without folders
+    config = with_files(
+        replace(config, offline=config.offline and Path(config.offline).name), lambda path: Path(path).name
+    )
+    named = {name: getattr(config, name) for name in ("env", "board_size", "init_from")}
     if config.minutes is None:  # another budget replaces the preset's minutes
         named["minutes"] = None
     own = differing(config, replace(preset, **named))

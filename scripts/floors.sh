@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The short tests with the lowest versions that pyproject.toml allows, or with the newest: scripts/floors.sh [--newest]
-# PYTHON names the interpreter (python3 if unset); further arguments go to pytest. The environment and whatever the
-# tests leave lie in a temporary folder, which is removed at the end.
+# PYTHON names the interpreter (python3 if unset); further arguments go to pytest. The environment and all else that
+# the tests leave, but compiled programs (.pytest_cache/programs), lie in a temporary folder, removed at the end.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 resolution=lowest-direct

@@ -9,6 +9,7 @@ flags are those of train.py, such as --search.engine own. Needs the extra `previ
 
 import json
 import math
+import re
 import sys
 from contextlib import redirect_stdout
 from dataclasses import dataclass
@@ -72,6 +73,8 @@ def read_arguments(arguments: list[str]) -> tuple[Arguments, Config]:
     if parser.HELP in given:
         parser.read(Arguments, [parser.HELP], __doc__)
     own = parser.convert(Arguments, {f.name: given.pop(f.name) for f in fields_of(Arguments) if f.name in given})
+    if not re.fullmatch(r"\d+\.\d+", own.cuda):
+        raise ValueError(f"--cuda is {own.cuda}, but must be MAJOR.MINOR, such as 12.9")
     with redirect_stdout(sys.stderr), made_for(TARGETS[own.target]):
         config = validate(train.settle(given, Session())[0])
     if config.offline:

@@ -80,7 +80,12 @@ def main(arguments: list[str]) -> int:
         return verify(folder)
     if unknown := [name for name in command.groups if name not in study.groups]:
         raise ValueError(f"{command.name} has no group {unknown[0]}; choose one of {', '.join(study.groups)}")
-    chosen = itertools.product(command.groups or study.groups, study.seeds[: command.seeds])
+    groups = command.groups or list(study.groups)
+    if not command.record and (new := set(groups) - set(comparison.groups_of(read_scores(folder / SCORES)))):
+        raise ValueError(
+            f"{command.name} has no scores of {', '.join(sorted(new))} yet; train these runs with --record"
+        )
+    chosen = itertools.product(groups, study.seeds[: command.seeds])
     where = command.runs or report.ROOT / "runs" / command.name
     runs = {(group, seed): where / group / f"seed{seed}" for group, seed in chosen}
     missing = [key for key, run_dir in runs.items() if not run_directory.has_ended(run_dir)]

@@ -226,5 +226,5 @@ def test_bodies_have_at_most_50_lines_and_closures_are_at_most_2_deep():
 
 def test_no_identifier_is_a_banned_name():
     paths = [*PATHS.values(), *(ROOT / "experiments").glob("*.py")]
-    found = {path.stem: set(identifiers(ast.parse(path.read_text()))) & set(BANNED) for path in paths}
-    assert {stem: {name: f"write {BANNED[name]}" for name in names} for stem, names in found.items() if names} == {}
+    found = {path: set(identifiers(ast.parse(path.read_text()))) & set(BANNED) for path in paths}
+    assert {path: {name: f"write {BANNED[name]}" for name in names} for path, names in found.items() if names} == {}

@@ -100,7 +100,7 @@ def suited(config: Config, kind: str) -> tuple[Config, str]:
     network = config.network
     is_wider = kind == "large GPU" and config.network.kind == "fully_convolutional"
     if is_wider:  # as for the H100's included agents of Connect Four and Go (docs/results/2026-11-27-h100-agents.md)
-        network = replace(network, width=2 * network.width, num_blocks=2 * network.num_blocks)
+        network = replace(network, width=2 * network.width, num_blocks=2)
     is_tried = config.model != "rules" and config.search.policy != "none"  # in passes; one of them has no search
     engine = "passes" if is_tried else "own"
     search = replace(config.search, engine=engine)

@@ -131,8 +131,8 @@ def go_9x9() -> Config:
     """python experiments/train.py --env go_9x9
 
     After 45 minutes on one core, 3,897 games: 100% [81, 100] of 16 games against rollout MCTS with 100 simulations, and
-    10% [4, 23] of 40 against GNU Go at level 1 (docs/results/2026-11-25-agents.md). Twice as wide and deep, after 4
-    minutes of an H100: 80% [65, 90] of 40 against level 10 (docs/results/2026-11-27-h100-agents.md).
+    10% [4, 23] of 40 against GNU Go at level 1 (docs/results/2026-11-25-agents.md). Twice as wide, after 4 minutes
+    of an H100: 80% [65, 90] of 40 against level 10 (docs/results/2026-11-27-h100-agents.md).
     """
     return imagining(tower("go_9x9", num_bins=2))
 

@@ -90,7 +90,7 @@ def measure(
         seconds = 60 * part.minutes
         path = folder / name.replace(" ", "-").replace("'", "")
         say(f"{name}: up to {seconds:.0f} s")
-        words = [sys.executable, *shlex.split(part.command.format(out=path))]
+        words = [sys.executable, *shlex.split(part.command.format(out=shlex.quote(str(path))))]
         outcome = attempt(words, path.with_suffix(".txt"), seconds, part)
         record["parts"].append({"name": name, "outcome": outcome, **read(path)})
         say(f"  {record['parts'][-1]['outcome']}; see {path}.txt")

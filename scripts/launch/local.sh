@@ -3,7 +3,7 @@
 #   scripts/launch/local.sh 2 --env hex --board-size 5 --run-dir runs/two
 # They share the cores evenly (--devices says otherwise). Ends when all have ended, with the worst of their statuses.
 set -uo pipefail
-if ! [[ "${1:-}" =~ ^[1-9][0-9]*$ ]] || [[ " $* " != *" --run-dir "* ]]; then
+if ! [[ "${1:-}" =~ ^[1-9][0-9]*$ ]] || ! [[ " $* " =~ " --run-dir"[\ =] ]]; then
   echo "usage: scripts/launch/local.sh NUMBER_OF_PROCESSES --run-dir FOLDER [flags of train.py]" >&2
   exit 2
 fi

@@ -206,7 +206,35 @@ def test_the_rollout_gets_replaced_fields_of_the_algorithm():
     assert seen["search"].args == (("my game", "my network"), None, True)
 
 
+def test_playout_cap_searches_the_configured_share_in_full_and_the_rest_cheaply(params):
+    algorithm = make_algorithm(changed("self_play", full_search_share=0.25, cheap_simulations=2))
+    search = jax.jit(algorithm.search(noise=True))
+    found = [search(params, jax.random.key(seed), tiny_run.openings(1)) for seed in range(64)]
+    spent = {bool(f.in_full[0]): int(f.simulations[0]) for f in found}
+    assert spent == {True: CONFIG.search.num_simulations, False: 2}
+    assert 5 <= sum(bool(f.in_full[0]) for f in found) <= 27, "16 are expected, with a spread of 3.5"
+
+
 # --- learning ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_learning_rate_falls_with_the_progress_and_the_average_follows(params, window):
+    algorithm = make_algorithm(changed("optimiser", schedule="cosine", average_decay=0.9))
+    batch = batch_of(algorithm, window)
+    loss = partial(algorithm.loss, model=algorithm.model, terms=algorithm.terms)
+
+    @jax.jit
+    def step(state, progress):
+        whole = partial(algorithm.update, loss=loss, optimiser=algorithm.optimiser)
+        return shard_map(whole, make_mesh(1), PartitionSpec(), PartitionSpec())(state, batch, progress)
+
+    start = jax.jit(partial(algorithm.init_learner, algorithm.model, algorithm.optimiser))(jax.random.key(0))
+    first, at_start = step(start, jnp.float32(0.0))
+    second, at_half = step(first, jnp.float32(0.5))
+    rates = [float(metrics["train/learning_rate"]) for metrics in (at_start, at_half)]  # it ends at a tenth
+    np.testing.assert_allclose(rates, np.float32([1.0, 0.55]) * CONFIG.optimiser.learning_rate, rtol=1e-5)
+    mean = jax.tree.map(lambda one, two: (one + two) / 2, first.params, second.params)  # 0.9 counts from the tenth on
+    chex.assert_trees_all_close(second.average_params, mean, rtol=1e-5, atol=1e-6)
 
 
 def test_each_loss_has_the_weight_of_its_own_name(params, window):

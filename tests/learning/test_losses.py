@@ -231,8 +231,10 @@ def test_policy_loss_is_a_kl_divergence_and_0_at_the_target():
 
 
 def test_policy_loss_is_computed_in_float32():
-    loss = losses.cross_entropy(jnp.zeros((1, 4), jnp.bfloat16), jnp.full((1, 4), 0.25))
-    assert loss.dtype == jnp.float32
+    logits = jax.random.normal(jax.random.key(0), (8, 25)).astype(jnp.bfloat16)
+    target = jax.nn.softmax(jax.random.normal(jax.random.key(1), (8, 25)))
+    expected = losses.cross_entropy(logits.astype(jnp.float32), target)
+    np.testing.assert_array_equal(losses.cross_entropy(logits, target), expected)
 
 
 # --- the reconstruction's part ----------------------------------------------------------------------------------------

@@ -88,9 +88,10 @@ def test_one_bin_is_a_scalar_head_with_half_the_squared_error():
 
 
 def test_heads_are_read_in_float32_whatever_their_dtype():
-    logits = jnp.ones((2, 21), jnp.bfloat16)
-    assert to_scalar(logits, BOARD_GAME).dtype == jnp.float32
-    assert scalar_loss(logits, f32(np.zeros(2)), BOARD_GAME).dtype == jnp.float32
+    logits, target = jax.random.normal(jax.random.key(0), (8, 21)).astype(jnp.bfloat16), f32(np.linspace(-1, 1, 8))
+    whole = logits.astype(jnp.float32)
+    np.testing.assert_array_equal(to_scalar(logits, BOARD_GAME), to_scalar(whole, BOARD_GAME))
+    np.testing.assert_array_equal(scalar_loss(logits, target, BOARD_GAME), scalar_loss(whole, target, BOARD_GAME))
 
 
 # --- large returns ----------------------------------------------------------------------------------------------------

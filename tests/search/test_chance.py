@@ -355,11 +355,6 @@ def test_a_learned_model_may_predict_the_discount_of_an_outcome():
     np.testing.assert_allclose(state.prior, [[1.0, 0.0]])
 
 
-# --- a game whose values are known ------------------------------------------------------------------------------------
-
-KEEP, AGAIN = 0, 1
-
-
 # --- bounds, implementations, other games -----------------------------------------------------------------------------
 
 

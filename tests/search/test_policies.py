@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from muzero_jax.search import policies
 from muzero_jax.search.simulator import learned_model
 from muzero_jax.types import SearchRoots
 from tests.reference.searches import gumbel, puct
@@ -99,6 +100,31 @@ def test_a_win_of_the_mover_is_worth_plus_1_and_one_of_the_opponent_minus_1(name
     won = make_bandit([1.0] * 4, value=1.0)
     assert look(QUIET, name, lost).value < -0.8
     assert look(QUIET, name, won).value > 0.99
+
+
+# --- PUCT's noise -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fraction, action", [(0.25, 0), (0.75, 1)])
+def test_the_fraction_is_the_share_of_the_noise_at_the_root(monkeypatch, fraction, action):
+    """Priors of 0.8 and 0.2 beside noise that wants the second arm: 0.6 and 0.4, or 0.2 and 0.8."""
+    noise = jnp.array([[0.0, 1.0, 0.0, 0.0]])
+    monkeypatch.setattr(policies, "dirichlet", lambda key, alpha, shape: jnp.broadcast_to(noise, shape))
+    table = make_bandit([0.0] * 4, policy_logits=np.log([0.8, 0.2, 1e-9, 1e-9]))
+    search = puct(learned_model(TABULAR, -1.0), num_simulations=1, dirichlet_fraction=fraction)
+    found = look({"puct": jax.jit(lambda *inputs: search(*inputs)._replace(tree=None))}, "puct", table)
+    assert found.action == action
+
+
+def test_a_temperature_of_one_half_draws_actions_by_the_squares_of_their_visits():
+    search = puct(learned_model(TABULAR, -1.0), num_simulations=BUDGET, temperature=0.5)
+    searches = {"puct": jax.jit(lambda *inputs: search(*inputs)._replace(tree=None))}
+    table = make_bandit([0.0] * 4, policy_logits=[1.0, 0.0, 0.5, -1.0])
+    found = look_at(searches, "puct", table, [0] * 2048, [[1] * 4] * 2048)
+    squares = np.square(found.policy[0])
+    shares = np.bincount(found.action, minlength=4) / 2048
+    np.testing.assert_allclose(shares, squares / squares.sum(), atol=0.04)
+    assert np.ptp(squares) > 0.05
 
 
 # --- legality ---------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A game in which one player may move twice in a row: both searches, over every world, against exact values."""
+"""A game in which one player may move twice in a row: each search over two worlds, against exact values."""
 
 import jax
 import jax.numpy as jnp

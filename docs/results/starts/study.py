@@ -15,7 +15,7 @@ from pathlib import Path
 
 CHECKOUT = Path(__file__).parents[3]
 ARMS = {
-    "default": [],
+    "default": ["--self-play.starts", "beginning"],  # what every preset had when this was recorded
     "random": ["--self-play.starts", "random", "--self-play.start-moves", "12"],
     "archive": ["--self-play.starts", "archive"],
     "regret": ["--self-play.starts", "regret"],
@@ -45,6 +45,12 @@ def run(core, log, *words):
         )
         out.write(done.stdout)
     return done.stdout
+
+
+def ended(run_dir):
+    """Whether the run spent its budget; then `--resume-if-any` would refuse it."""
+    summary = run_dir / "summary.json"
+    return summary.exists() and json.loads(summary.read_text())["finished"]
 
 
 def main(folder, core, games):
@@ -81,7 +87,8 @@ def main(folder, core, games):
                 trained,
                 "--resume-if-any",
             ]
-            run(core, home / "train.log", "experiments/train.py", *how)
+            if not ended(Path(trained)):
+                run(core, home / "train.log", "experiments/train.py", *how)
             row = {"key": [game, arm, seed], "minutes": round((time.time() - start) / 60, 2)}
             row["exam_raw"] = ask("exam", "--run", trained, "--positions", str(positions))
             if game.startswith("hex"):

@@ -11,14 +11,12 @@ import pytest
 from muzero_jax.apps.commands import child, train
 from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.run.interrupt import Stopped
-from muzero_jax.run.run import Result
 from muzero_jax.storage import run_directory
 from tests.reference import told_runs
 from tests.reference.pages import ROOT
 from tests.reference.training import settled
 
 TINY = ["--env", "hex", "--board-size", "5", "--frames", "8192"]
-ENDED = Result({}, interrupted=False)
 VARY = ["--vary", "optimiser.learning-rate", "1e-3", "2e-3"]
 
 
