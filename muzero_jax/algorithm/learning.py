@@ -96,7 +96,7 @@ def reanalyzed_frames(config: Config) -> int:
 
     With long returns hardly any target bootstraps from the rest, and other windows refresh most of it anyway.
     """
-    is_short = config.targets.td_steps <= config.unroll_steps
+    is_short = config.targets.td_steps <= config.targets.unroll_steps
     return config.window_length if is_short else config.unroll_steps + 1
 
 

@@ -194,7 +194,7 @@ def _built(
         return with_record(config), algorithm
     algorithm = make_algorithm(config)
     _check_files(config, algorithm, say, is_new=not session.resume)
-    if session.autotune:
+    if session.autotune and not session.resume:
         config = autotune.tune(config, mesh, minutes=session.autotune_minutes, say=say)
         algorithm = make_algorithm(config, algorithm.environment)
     return config, algorithm

@@ -42,8 +42,8 @@ class Config:
     """Hex and go_9x9: several boards in one run, in alternating chunks; a size that is given twice gets twice as many.
     Matches are played on board_size, by default the largest of them (docs/larger-boards.md)"""
     minutes: Annotated[PositiveFloat | None, Budget] = 5.0
-    """budget: minutes of training, including evaluations during it, but not compiling and the final matches. The
-    default applies only if no other budget is given"""
+    """budget: minutes of training, including evaluations during it, but not compiling and the final matches. On
+    the command line the default applies only if no other budget is given; in Python, None with another one"""
     frames: Annotated[PositiveInt | None, Budget] = None
     """budget: moves of self-play, in all games together"""
     updates: Annotated[PositiveInt | None, Budget] = None

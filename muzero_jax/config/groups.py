@@ -129,8 +129,8 @@ class SearchConfig:
     evaluation and play then use Gumbel's search, or with --model none the policy head"""
     engine: Literal["own", "passes", "mctx"] = "own"
     """own: one simulation after another; passes: Gumbel's search with all simulations of a round at the same time, for
-    accelerators (PUCT, more than 256 simulations, and the ground-truth model of a game with chance use own instead);
-    mctx: the mctx library, for reference (docs/search.md)"""
+    accelerators (PUCT, more than 256 simulations, and the ground-truth model of a game that lists its chance use own
+    instead); mctx: the mctx library, for reference (docs/search.md)"""
     num_simulations: Annotated[Simulations, Fact(common=True, short="--sims")] = 16
     """simulations for each move of self-play"""
     max_num_considered_actions: Annotated[PositiveInt, Fact(tuned=Range(4, 16, "never varied", policy="gumbel"))] = 8
@@ -199,7 +199,7 @@ class ReplayConfig:
     replay_length: Annotated[PositiveInt, Fixed] = 512
     """frames that the buffer stores of each game; a multiple of rollout_length"""
     end_weight: Annotated[PositiveInt, Fact(tuned=Range(1, 8, "4: the dynamics must see a win first"))] = 1
-    """how many times as often a window that contains the end of a game is sampled"""
+    """how many times as often a window that contains the end of a game is sampled, if a model is learned"""
     min_frames: NotNegativeInt = 64
     """frames of each game that must be stored before the first update; at least one window"""
     symmetries: bool = True

@@ -99,7 +99,7 @@ def validate_session(session: Session) -> Session:
         raise ValueError("--config is for a new run, and --resume continues with the old settings; leave one out")
     if (session.resume or session.resume_if_any) and session.overwrite:
         raise ValueError("--overwrite begins again and --resume continues; give one of them")
-    if session.autotune and session.resume:
+    if session.autotune and session.resume and not session.resume_if_any:
         raise ValueError("--autotune chooses sizes that a checkpoint has fixed; leave it out with --resume")
     return session
 

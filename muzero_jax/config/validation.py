@@ -52,7 +52,8 @@ def _problems_of_parts(config: Config) -> Iterator[str]:
     if config.board_sizes and (network.kind != "fully_convolutional" or network.file):
         yield "--board-sizes needs weights that fit every board; add --network.kind fully_convolutional"
     if config.board_sizes and config.board_size not in config.board_sizes:
-        yield f"--board-size {config.board_size} is not one of --board-sizes; leave it out for the largest of them"
+        largest = f"give {max(config.board_sizes)}, the largest of them"
+        yield f"--board-size {config.board_size} is not one of --board-sizes; {largest}"
     if config.board_sizes and optimiser.consistency_weight:
         yield "--optimiser.consistency-weight projects boards of one size; leave it out with --board-sizes"
     if config.board_sizes and config.offline:
@@ -69,7 +70,7 @@ def _problems_of_parts(config: Config) -> Iterator[str]:
         yield f"--algorithm names two files {twice[0]}, which an exported agent could not tell apart; rename one"
     if algorithm.options and not algorithm.files:
         yield "--algorithm.options are those of an algorithm of your own; name its file with --algorithm FILE"
-    if network.imagines_observations and not optimiser.reconstruction_weight:
+    if network.imagines_observations and config.learns_dynamics and not optimiser.reconstruction_weight:
         weight = "--optimiser.reconstruction-weight"
         yield f"--network.kind {network.kind} learns to imagine only from {weight}; set that above 0 (presets use 10)"
     if config.self_play.starts in ("archive", "regret") and config.self_play.start_share == 1:

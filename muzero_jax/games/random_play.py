@@ -135,6 +135,16 @@ def mean_return(moves: Moves) -> float | None:
     return float(returns.mean()) if moves.is_last.any(axis=0).all() else None
 
 
+def returns(moves: Moves) -> np.ndarray:
+    """G_t = r_{t+1} + d_{t+1} G_{t+1} of every move [T, G], for its player; 0 after a game's end."""
+    found = np.zeros(moves.over.shape)
+    following = found[0]
+    for t in reversed(range(len(found))):
+        after = np.where(moves.is_last[t], 0, moves.discount[t] * following)
+        following = found[t] = np.where(moves.over[t], 0, moves.reward[t] + after)
+    return found
+
+
 @partial(jax.jit, static_argnums=0)
 def _begin(init: Callable, keys: Array) -> EnvState:
     return jax.vmap(init)(keys)

@@ -93,8 +93,8 @@ def updated(
 ) -> tuple[tuple[WriteBack, ...], Metrics]:
     """The new priorities of the sampled windows; as metrics, the mean error and the mean importance weight.
 
-    If a return stops where its window starts, it is the search's own value and shows no error, so the window keeps its
-    priority.
+    If a return stops where its window starts, it is the search's own value and shows no error, so the window gets the
+    mean priority of the others: it entered the buffer with the highest one, which it would keep forever.
 
     Args:
       make_targets: `targets.make`, with its hyperparameters bound, without a share of the search's own value.
@@ -104,5 +104,8 @@ def updated(
     is_known = ~stops(window)[:, 0]
     error = jnp.abs(window.search_value[:, 0] - make_targets(window).value[:, 0])
     mean_error = jnp.sum(error * is_known) / jnp.maximum(jnp.sum(is_known), 1)
-    found = WriteBack(sample.slot, sample.game, is_known, {"priority": error + FLOOR})
+    priority = jnp.where(is_known, error, mean_error) + FLOOR
+    found = WriteBack(
+        sample.slot, sample.game, jnp.broadcast_to(is_known.any(), is_known.shape), {"priority": priority}
+    )
     return (found,), {"train/priority": mean_error, "train/importance_weight": jnp.mean(sample.weight)}

@@ -24,7 +24,7 @@ from muzero_jax.presets.hex import SIZES, for_every_board, hex_any
 from muzero_jax.presets.hidden import hidden
 from muzero_jax.types import Environment
 
-__all__ = ["GAMES", "TIMES", "for_every_board", "hex_any", "preset", "small_board", "suited", "tic_tac_toe", "tower"]
+__all__ = ["GAMES", "TIMES", "hex_any", "preset", "small_board", "suited", "tic_tac_toe", "tower"]
 
 GAMES: dict[str, Callable[[], Config]] = {
     "tic_tac_toe": tic_tac_toe,
@@ -48,13 +48,16 @@ a second (docs/results/2026-11-27-h100.md), and the included agent of Go was tra
 convolutions (docs/results/2026-11-27-h100-agents.md)."""
 
 
-def preset(env: str, board_size: int | None = None, kind: str | None = None) -> Config:
+def preset(
+    env: str, board_size: int | None = None, kind: str | None = None, *, fits_every_board: bool = False
+) -> Config:
     """The preset of a game.
 
     Args:
       env: a game's name, or the path of a Python file with one.
       board_size: None: the game's own size, or for Hex a size that suits the device.
       kind: of the device, as `ops.devices.device_kind` returns it; by default that of this machine.
+      fits_every_board: with convolutions, as `--board-sizes` needs.
 
     Raises ValueError for a game or a size that does not exist.
     """
@@ -65,7 +68,10 @@ def preset(env: str, board_size: int | None = None, kind: str | None = None) -> 
         board_size = SIZES[kind if kind != "TPU" or has_little_memory() else "large GPU"]
         print(f"board size: {board_size}x{board_size}, for a {kind} and one session; --board-size chooses another")
     environment = load_environment(env, board_size=board_size)
-    config, why = suited(_of_game(env, board_size, environment), kind)
+    config = _of_game(env, board_size, environment)
+    if fits_every_board:
+        config = replace(config, network=for_every_board(config.network))
+    config, why = suited(config, kind)
     if why:
         print(f"settings: {why}")
     return config

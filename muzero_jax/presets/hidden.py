@@ -31,7 +31,7 @@ def hidden(env: str, environment: Environment) -> Config:
     """
     from muzero_jax.games.catalogue import game_of  # here, because pgx starts JAX when it is imported
     from muzero_jax.games.own_game import random_games
-    from muzero_jax.games.random_play import longest_game
+    from muzero_jax.games.random_play import longest_game, returns
 
     # Of whole games: a value of the opponent's next information state does not know one's own cards, so that a return
     # which bootstraps from it is biased.
@@ -40,7 +40,7 @@ def hidden(env: str, environment: Environment) -> Config:
     is_dark = not game_of(environment).shows_moves and seen <= tries  # each player may try each cell
     longest = LONGEST.get(env) or (tries if is_dark else 3 * seen // 2 + 1)
     trembles = env != "kuhn_poker"  # which has no rare information states
-    most_points = MOST_POINTS.get(env) or max(1.0, float(np.abs(np.where(moves.over, 0.0, moves.reward)).max()))
+    most_points = MOST_POINTS.get(env) or max(1.0, float(np.abs(returns(moves)).max()))
     return Config(
         env=env,
         model="none",

@@ -1,5 +1,6 @@
 """A run's budget in minutes, frames, updates, FLOPs or iterations; the run ends when the first of them is spent."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -26,32 +27,27 @@ def amount(value: int | float, unit: str) -> str:
     return f"{value:.3g} FLOPs" if unit == "flops" else f"{value:,.15g} {unit}"
 
 
-def last_iterations(config: Config) -> dict[str, int]:
-    """By field, the iteration at which each given budget of frames, updates or iterations is spent."""
-    last = {"max_iterations": config.max_iterations} if config.max_iterations else {}
-    if config.frames:
-        last["frames"] = -(-config.frames // (config.self_play.num_envs * config.self_play.rollout_length))
-    if config.updates:
-        learning = -(-config.updates // config.optimiser.updates_per_iteration)
-        last["updates"] = config.iterations_to_learn - 1 + learning
-    return last
-
-
-def progress(config: Config, iteration: int, minutes: float, flops: Flops) -> np.ndarray:
+def progress(config: Config, done: Record, flops: Flops) -> np.ndarray:
     """The spent share of the budget, from 0 to 1, before each iteration of a chunk: [I] float32.
 
-    Minutes are the clock's at the chunk's start. All other budgets depend only on the iteration, so that a resumed run
-    equals an uninterrupted one.
+    Minutes are the clock's at the chunk's start. All other budgets depend only on the work so far: a resumed run equals
+    an uninterrupted one, and goes on from the share that is spent if its iterations cost more or less now.
 
     Args:
+      done: a record of the run before the chunk, as in `spent`.
       flops: of an iteration; `at_times` is what learning adds.
     """
-    iterations = iteration + np.arange(config.iterations_per_chunk, dtype=np.float32)
-    by_clock = 0.0 if config.minutes is None else minutes / config.minutes
-    shares = [np.full_like(iterations, by_clock), *(iterations / last for last in last_iterations(config).values())]
-    if config.flops:
-        learning = np.maximum(iterations - (config.iterations_to_learn - 1), 0)
-        shares.append((iterations * flops.always + learning * flops.at_times) / config.flops)
+    ahead = np.arange(config.iterations_per_chunk)
+    learned = np.maximum(done.get("iteration", 0) + ahead - (config.iterations_to_learn - 1), 0)
+    learning = learned - learned[0]
+    costs = {
+        "minutes": 0 * ahead,
+        "frames": ahead * config.self_play.num_envs * config.self_play.rollout_length,
+        "updates": learning * config.optimiser.updates_per_iteration,
+        "flops": ahead * flops.always + learning * flops.at_times,
+        "max_iterations": ahead,
+    }
+    shares = [(amount + costs[field]) / limit for field, limit, amount in _limits(config, done)]
     return np.clip(np.max(shares, axis=0), 0.0, 1.0, dtype=np.float32)
 
 
@@ -61,9 +57,15 @@ def spent(config: Config, done: Record) -> str | None:
     Args:
       done: a record of the run, with its minutes, totals and iteration.
     """
+    return next((field for field, limit, amount in _limits(config, done) if amount >= limit), None)
+
+
+def _limits(config: Config, done: Record) -> Iterator[tuple[str, float, float]]:
+    """The field of each given budget, its limit, and how much of it is spent."""
     keys = "time/minutes", "total/frames", "total/updates", FLOPS, "iteration"
-    limits = ((field, getattr(config, field), done.get(key, 0)) for field, key in zip(FIELDS, keys, strict=True))
-    return next((field for field, limit, amount in limits if limit is not None and amount >= limit), None)
+    for field, key in zip(FIELDS, keys, strict=True):
+        if (limit := getattr(config, field)) is not None:
+            yield field, limit, done.get(key, 0)
 
 
 def larger(config: Config, field: str, factor: float = 2.0) -> str:

@@ -41,7 +41,7 @@ class Evaluations:
         self._parts = wanted.parts
         # Of a resumed run, up to its last evaluation: a kill may have cut off the one after its newest checkpoint.
         measured = metrics.last_evaluation(run.folder) if run.iteration else {}
-        self._passed = self._parts_passed(run, measured.get("iteration", 0), measured.get(metrics.MINUTES, 0.0))
+        self._passed = self._parts_passed(run, measured)
         # The first evaluation of a new run is due as soon as the matches are compiled.
         last = run.clock.minutes if run.iteration else -math.inf
         self._timer = Timer(wanted.interval_minutes, last)
@@ -51,15 +51,15 @@ class Evaluations:
         if not self._parts:
             return are_compiled and self._timer.due(run.clock.minutes)
         before = self._passed
-        self._passed = self._parts_passed(run, run.iteration, run.clock.minutes)
+        self._passed = self._parts_passed(run, run.spent())
         return self._passed > before
 
     def is_behind(self, run: Run) -> bool:
         """Whether a part has passed without its evaluation, in a game that has evaluations."""
-        return run.evaluator.has_matches and self._parts_passed(run, run.iteration, run.clock.minutes) > self._passed
+        return run.evaluator.has_matches and self._parts_passed(run, run.spent()) > self._passed
 
-    def _parts_passed(self, run: Run, iteration: int, minutes: float) -> int:
-        share = float(budget.progress(run.config, iteration, minutes, run.program.flops)[0])
+    def _parts_passed(self, run: Run, done: metrics.Record) -> int:
+        share = float(budget.progress(run.config, done, run.program.flops)[0])
         return int((self._parts or 0) * share + 1e-5)
 
 

@@ -220,7 +220,7 @@ class Run:
 
     def progress(self) -> np.ndarray:
         """`budget.progress` of the run."""
-        return budget.progress(self.config, self.iteration, self.clock.minutes, self.program.flops)
+        return budget.progress(self.config, self.spent(), self.program.flops)
 
     def save(self) -> None:
         """Saves the state in the background, so that the next chunk need not wait."""

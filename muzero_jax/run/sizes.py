@@ -25,13 +25,14 @@ from muzero_jax.types import Metrics, TrainState
 
 
 def of_board(config: Config, size: int) -> Config:
-    """The config for one board size of a run: the same number of random moves per game, `td_steps` up to its cells, and
-    random moves before a game in proportion to them.
+    """The config for one board size of a run: the same number of random moves per game, random moves before a game in
+    proportion to its cells, and in Hex, whose games end when all are full, `td_steps` up to them.
 
     Boards larger than the run's own `board_size` keep its `td_steps`.
     """
     cells = size**2
     of_config = (config.board_size or size) ** 2
+    td_steps = config.targets.td_steps
     exploration = min(1.0, config.self_play.exploration * of_config / cells)
     return replace(
         config,
@@ -41,7 +42,7 @@ def of_board(config: Config, size: int) -> Config:
             exploration=exploration,
             start_moves=max(1, round(config.self_play.start_moves * cells / of_config)),
         ),
-        targets=replace(config.targets, td_steps=min(config.targets.td_steps, cells)),
+        targets=replace(config.targets, td_steps=min(td_steps, cells) if config.env == "hex" else td_steps),
     )
 
 

@@ -189,8 +189,9 @@ def ground_truth_model(environment: Environment, model: Model) -> Simulator:
     have prior 0 everywhere, an ended game has value 0.
 
     Known chance outcomes get their own nodes. Other chance is sampled once for each edge, when it is expanded, and
-    later visits reuse that. Searches also make moves in finished games and ignore the results, so `move` must accept
-    every state.
+    later visits reuse that. Searches also make moves in finished games, which must stay as they are (`states.final`).
+    The network judges a position at which a time limit ended the game, and moves there lead to it again: the game would
+    go on, and nothing more is known of how.
     """
     judge_roots = judge_of(model)
 
@@ -203,20 +204,28 @@ def ground_truth_model(environment: Environment, model: Model) -> Simulator:
         return of_chance._replace(judge=judge_roots)
 
     def root(params, roots):
-        return root_node(*judge(params, roots.state), roots.state)
+        prior, value = judge(params, roots.state)
+        return root_node(prior, value, (roots.state, jnp.zeros(value.shape, bool)))
 
-    def expand(params, key, action, states):
-        states, reward, discount, *_ = jax.vmap(environment.move)(states, action, jax.random.split(key, len(action)))
-        prior, value = judge(params, states)
+    def expand(params, key, action, embedding):
+        states, was_cut = embedding
+        moved = jax.vmap(environment.move)(states, action, jax.random.split(key, len(action)))
+        discount, is_cut = _past_a_limit(was_cut, moved.discount, moved.is_last)
+        prior, value = judge(params, moved.state)
         return Node(
             prior=prior,
             value=jnp.where(discount == 0, 0.0, value),
-            embedding=states,
-            reward=reward,
+            embedding=(moved.state, is_cut),
+            reward=moved.reward,
             discount=discount,
         )
 
     return Simulator(root, expand, judge=judge_roots)
+
+
+def _past_a_limit(was_cut: Array, discount: Array, is_last: Array) -> tuple[Array, Array]:
+    """The discount [B] of moves, 1 from positions at which a time limit ended the game, and whether one has now."""
+    return jnp.where(was_cut, 1.0, discount), was_cut | (is_last & (discount != 0))
 
 
 def _ground_truth_chance_model(chance: Chance, num_actions: int, judge: Callable) -> Simulator:
@@ -230,26 +239,27 @@ def _ground_truth_chance_model(chance: Chance, num_actions: int, judge: Callable
     def root(params, roots):
         prior, value = judge(params, roots.state)
         order = tie_breaks(roots.observation, chance.num_outcomes)
-        embedding = (roots.state, jnp.zeros(value.shape, bool), order)
-        return root_node(prior, value, embedding, has_chance=True)
+        never = jnp.zeros(value.shape, bool)
+        return root_node(prior, value, (roots.state, never, never, order), has_chance=True)
 
     def expand(params, key, index, embedding):
         del key
-        states, was_chance, order = embedding
+        states, was_chance, was_cut, order = embedding
         moved = jax.vmap(chance.move)(states, jnp.where(was_chance, 0, index))
         is_passed = moved.awaits_chance & ~was_chance
         before_chance = where_each(was_chance, states, moved.state)
         probabilities = order * jax.vmap(chance.probabilities)(before_chance)
         outcome = jnp.where(was_chance, index, jnp.argmax(probabilities, axis=-1).astype(index.dtype))
         resolved = jax.vmap(chance.resolve)(before_chance, outcome)
-        results = ((x.state, x.reward, x.discount) for x in (resolved, moved))
-        states, reward, discount = where_each(was_chance | is_passed, *results)
+        results = ((x.state, x.reward, x.discount, x.is_last) for x in (resolved, moved))
+        states, reward, discount, is_last = where_each(was_chance | is_passed, *results)
+        discount, is_cut = _past_a_limit(was_cut, discount, is_last)
         prior, value = judge(params, states)
         value = jnp.where(discount == 0, 0.0, value)
         afterstate = Node(
             prior=padded(probabilities, width),
             value=jnp.zeros_like(value),  # nothing judges it
-            embedding=(moved.state, is_passed, order),
+            embedding=(moved.state, is_passed, jnp.zeros_like(was_cut), order),
             reward=moved.reward,
             discount=moved.discount,
             is_chance=is_passed,
@@ -258,7 +268,7 @@ def _ground_truth_chance_model(chance: Chance, num_actions: int, judge: Callable
         return Node(
             prior=padded(prior, width),
             value=value,
-            embedding=(states, never, order),
+            embedding=(states, never, is_cut, order),
             reward=reward,
             discount=discount,
             is_chance=never,

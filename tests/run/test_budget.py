@@ -32,22 +32,23 @@ def test_the_first_budget_to_be_spent_ends_a_run(given, done, field):
 
 
 @pytest.mark.parametrize(
-    "given, iteration, minutes, shares",
+    "given, done, shares",
     [
-        ({"frames": 65}, 0, 7.0, [0, 1 / 3]),  # 32 an iteration
-        ({"frames": 65}, 2, 7.0, [2 / 3, 1]),
-        ({"updates": 12}, 0, 7.0, [0, 1 / 8]),  # two an iteration, from the third on
-        ({"updates": 12}, 6, 7.0, [6 / 8, 7 / 8]),
-        ({"max_iterations": 5}, 4, 7.0, [4 / 5, 1]),
-        ({"updates": 12, "frames": 128}, 2, 7.0, [2 / 4, 3 / 4]),  # the one that ends the run
-        ({"minutes": 10.0}, 900, 10.5, [1, 1]),
-        ({"flops": 60.0}, 0, 7.0, [0, 10 / 60]),  # 10 an iteration, and 5 for learning, from the third on
-        ({"flops": 60.0}, 4, 7.0, [50 / 60, 1]),
-        ({"minutes": 10.0, "max_iterations": 8}, 4, 5.5, [0.55, 5 / 8]),
+        ({"frames": 65}, {"total/frames": 0.0}, [0, 32 / 65]),  # 32 an iteration
+        ({"frames": 65}, {"total/frames": 64.0}, [64 / 65, 1]),
+        ({"updates": 12}, {"iteration": 0}, [0, 0]),  # two an iteration, from the third on
+        ({"updates": 12}, {"iteration": 6, "total/updates": 8.0}, [8 / 12, 10 / 12]),
+        ({"updates": 12}, {"iteration": 6, "total/updates": 3.0}, [3 / 12, 5 / 12]),  # resumed: they were fewer before
+        ({"max_iterations": 5}, {"iteration": 4}, [4 / 5, 1]),
+        ({"updates": 12, "frames": 128}, {"iteration": 2, "total/frames": 64.0}, [2 / 4, 3 / 4]),  # what ends the run
+        ({"minutes": 10.0}, {"iteration": 900, "time/minutes": 10.5}, [1, 1]),
+        ({"flops": 60.0}, {"iteration": 0}, [0, 10 / 60]),  # 10 an iteration, and 5 for learning, from the third on
+        ({"flops": 60.0}, {"iteration": 4, "total/flops": 45.0}, [45 / 60, 1]),
+        ({"minutes": 10.0, "max_iterations": 8}, {"iteration": 4, "time/minutes": 5.5}, [0.55, 5 / 8]),
     ],
 )
-def test_the_spent_share_of_a_budget_by_hand(given, iteration, minutes, shares):
-    found = budget.progress(replace(CONFIG, **{"minutes": None} | given), iteration, minutes, Flops(10.0, 5.0))
+def test_the_spent_share_of_a_budget_by_hand(given, done, shares):
+    found = budget.progress(replace(CONFIG, **{"minutes": None} | given), done, Flops(10.0, 5.0))
     np.testing.assert_allclose(found, shares, rtol=1e-6)
     assert found.dtype == np.float32
 
@@ -130,5 +131,5 @@ def test_a_resumed_run_gets_the_shares_that_an_uninterrupted_one_gets(timed, unb
     timed.interrupt_in = 2
     assert timed(minutes=None, updates=12).interrupted
     timed(minutes=None, updates=12, resume=True)
-    assert timed.asked == pytest.approx([0, 2 / 8, 4 / 8, 6 / 8])
+    assert timed.asked == pytest.approx([0, 0, 4 / 12, 8 / 12])
     assert_same(saved_state(timed.directory)[1], unbroken[8])

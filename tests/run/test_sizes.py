@@ -20,6 +20,9 @@ def test_a_smaller_board_has_as_many_random_moves_a_game_and_shorter_returns():
     small = sizes.of_board(CONFIG, 4)
     assert small.self_play.exploration * 4**2 == pytest.approx(CONFIG.self_play.exploration * 8**2)
     assert (small.board_size, small.targets.td_steps, CONFIG.targets.td_steps) == (4, 16, 64)
+    assert sizes.of_board(replace(CONFIG, env="go_9x9"), 4).targets.td_steps == 64, (
+        "its games may be longer than its cells"
+    )
     assert sizes.of_board(CONFIG, 8) == CONFIG, "the run's own board keeps every setting"
 
 

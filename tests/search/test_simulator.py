@@ -9,8 +9,9 @@ import pytest
 
 from muzero_jax.algorithm.heads import DISCOUNT, LEGALITY
 from muzero_jax.games.environment import make_environment
+from muzero_jax.games.states import in_form
 from muzero_jax.search.simulator import expected_sign, ground_truth_model, learned_model
-from muzero_jax.types import NetworkOutput
+from muzero_jax.types import Environment, NetworkOutput, Step
 from tests.reference.models import make_network, random_params
 from tests.reference.searches import gumbel, puct
 
@@ -64,7 +65,7 @@ def test_nodes_are_legal_moves_or_lie_past_an_end_without_reward(look):
     for node in range(1, 49):
         parent, action = tree.parent[node, 0], tree.action[node, 0]
         game_over = parent > 0 and tree.discount[parent, 0] == 0
-        assert game_over or tree.embedding.legal_action_mask[parent, 0, action]
+        assert game_over or tree.embedding[0].legal_action_mask[parent, 0, action]
         if game_over:
             assert tree.reward[node, 0] == 0
 
@@ -73,14 +74,14 @@ def test_a_node_carries_the_rules_reward_and_signed_discount():
     states = after(0, 3, 1, 4)
     biased = random_params(MODEL)
     assert jax.jit(WORLD.root)(biased, ENVIRONMENT.roots(states)).value[0] != 0
-    expand = jax.jit(WORLD.expand)
-    won = expand(biased, jax.random.key(0), jnp.array([2]), states)
-    goes_on = expand(biased, jax.random.key(0), jnp.array([8]), states)
+    expand, embedding = jax.jit(WORLD.expand), (states, jnp.zeros(1, bool))
+    won = expand(biased, jax.random.key(0), jnp.array([2]), embedding)
+    goes_on = expand(biased, jax.random.key(0), jnp.array([8]), embedding)
     assert (won.reward[0], won.discount[0]) == (1, 0)
     assert won.value[0] == 0  # whatever the network says of a game that is over
     assert (goes_on.reward[0], goes_on.discount[0]) == (0, -1)
     assert goes_on.value[0] != 0
-    assert ((goes_on.prior[0] > 0) == goes_on.embedding.legal_action_mask[0]).all()
+    assert ((goes_on.prior[0] > 0) == goes_on.embedding[0].legal_action_mask[0]).all()
     np.testing.assert_allclose(goes_on.prior[0].sum(), 1, rtol=1e-5)
 
 
@@ -94,6 +95,41 @@ def test_every_node_equals_mctxs_with_the_ground_truth_model(look, reference, ac
     assert own.action == mctxs.action and states.legal_action_mask[0, own.action[0]]
     np.testing.assert_allclose(own.policy, mctxs.policy, atol=1e-5)
     np.testing.assert_allclose(own.value, mctxs.value, atol=1e-5)
+
+
+def test_a_time_limit_is_no_end_however_long_is_searched_past_it():
+    """Each move earns 1, gamma is 0.9, and every position has the value 10 = 1 + 0.9 * 10; the third move is the last.
+
+    If moves past the limit led to an end, every further simulation would bring the values down.
+    """
+
+    def move(state, action, key=None):
+        return Step(state + 1, jnp.float32(1.0), jnp.float32(0.9), state >= 2)
+
+    game = in_form(
+        Environment(
+            name="limited",
+            init=lambda key: jnp.int32(0),
+            move=move,
+            observe=lambda state: jnp.full(1, state, jnp.float32),
+            legal=lambda state: jnp.ones(2, bool),
+            num_actions=2,
+            num_players=1,
+            observation_shape=(1,),
+            discount=0.9,
+        )
+    )
+
+    def judge(params, observation):
+        count = len(observation)
+        return NetworkOutput(observation, jnp.zeros((count, 2)), jnp.full((count, 1), 10.0), jnp.zeros((count, 1)))
+
+    model = MODEL._replace(initial_inference=judge, to_scalar=lambda logits: logits[..., 0], heads=())
+    for engine in ("own", "passes"):
+        search = gumbel(ground_truth_model(game, model), engine, num_simulations=32)
+        last = jax.tree.map(lambda x: x[None], game.move(game.move(game.init(jax.random.key(0)), 0).state, 0).state)
+        found = jax.jit(search)(None, jax.random.key(0), game.roots(last))
+        np.testing.assert_allclose(found.value, 10.0, rtol=1e-5)
 
 
 # --- what a learned model predicts ------------------------------------------------------------------------------------

@@ -87,11 +87,7 @@ def _sizes(moves: Moves, largest: float) -> Rules:
     """Rewards and returns that lie outside the network's support."""
     most = largest * (1 + ROUNDING)
     played = ~moves.over
-    returns = np.zeros(moves.over.shape)
-    following = returns[0]
-    for t in reversed(range(len(returns))):  # G_t = r_{t+1} + d_{t+1} G_{t+1}
-        after = np.where(moves.is_last[t], 0, moves.discount[t] * following)
-        following = returns[t] = np.where(played[t], moves.reward[t] + after, 0)
+    returns = random_play.returns(moves)
     remedy = f"so that it lies in [-{largest:g}, {largest:g}], or train with a larger --network.support-range"
     is_large = played & ~(np.abs(moves.reward) <= most)
     total = returns.flat[np.abs(returns).argmax()]

@@ -99,8 +99,7 @@ def choose_preset(given: FlagTexts, session: Session) -> Config:
     env = absolute_env(asked.env) if "env" in given else None
     board_size = asked.board_size
     if not asked.offline:
-        preset = presets.preset(env or Config.env, board_size)
-        return replace(preset, network=presets.for_every_board(preset.network)) if asked.board_sizes else preset
+        return presets.preset(env or Config.env, board_size, fits_every_board=bool(asked.board_sizes))
     folder = absolute(asked.offline)
     source = offline.place(folder)
     if run_directory.holds_run(source):
