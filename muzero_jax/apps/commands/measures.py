@@ -105,6 +105,8 @@ class ReturnsFlags(RunFlags):
     names give no number search equally much"""
     seed: Seed = 0
     """seed of openings, of chance, and of moves drawn at random: 0 to 2^32 - 1"""
+    max_moves: Count | None = None
+    """moves after which an episode is cut off, with the rewards that it has; by default the game ends it"""
 
 
 def play_match(a: MatchFlags | ReturnsFlags, mesh, load_agent) -> Answer:
@@ -147,7 +149,8 @@ def measure_returns(a: MatchFlags | ReturnsFlags, mesh, agent, rival) -> Answer:
     def measure(player, params):
         say(f"{player.name}: compiling, then playing {a.games} episodes ...")
         report = make_progress_report("episodes finished")
-        episodes = returns.play(environment, player, params, mesh, num_games=a.games, seed=a.seed, report=report)
+        limits = {"num_games": a.games, "seed": a.seed, "max_moves": getattr(a, "max_moves", None)}
+        episodes = returns.play(environment, player, params, mesh, **limits, report=report)
         return returns.summarise(environment, episodes)
 
     player = players.searching(agent)

@@ -1,7 +1,7 @@
 """Measures a player of a single-player game: the mean return of many episodes, with its interval.
 
 A return is the undiscounted sum of an episode's rewards. All episodes are played to their end, by the rules or a time
-limit, so that the mean is not biased towards short ones.
+limit, so that the mean is not biased towards short ones; or for `max_moves` moves, if one of them might never end.
 """
 
 from functools import partial
@@ -45,9 +45,12 @@ def play(
     *,
     num_games: int,
     seed: int,
+    max_moves: int | None = None,
     report: Report = silent,
 ) -> Episodes:
     """Plays at least `num_games` episodes, equally many on each device; calls `report(done, all)` on the way.
+
+    After `max_moves` moves an episode is cut off, with the rewards that it has.
 
     Raises ValueError for a two-player game.
     """
@@ -66,7 +69,7 @@ def play(
         return Episodes(states, jnp.zeros(per_device), none, none > 0, none, jnp.zeros(1, jnp.int32))
 
     def advance(params, key, episodes):
-        one_move = partial(_one_move, environment, player, params)
+        one_move = partial(_one_move, environment, player, params, max_moves)
         return play_on(one_move, is_over, episodes, jax.random.fold_in(key, 1), MOVES_PER_CALL)
 
     games = ShardedGames(begin, advance, is_over, mesh, axis=0)
@@ -112,18 +115,22 @@ def _number(value: Any) -> str:
     return "{:,.5g} to {:,.5g}".format(*value) if isinstance(value, list) else f"{value:,.5g}"
 
 
-def _one_move(environment: Environment, player: Player, params: Params, episodes: Episodes, key: Array) -> Episodes:
+def _one_move(
+    environment: Environment, player: Player, params: Params, max_moves: int | None, episodes: Episodes, key: Array
+) -> Episodes:
     """One move of every unfinished episode; for an illegal action, which is counted, the first legal one is played."""
     mask = jax.vmap(environment.legal)(episodes.states)
     action, is_legal = legal_or_first(player.act(params, key, episodes.states), mask)
     step = jax.vmap(environment.move)(episodes.states, action, keys_of_chance(key, len(action)))
     active = ~episodes.is_over
     states = where_each(active, step.state, episodes.states)
+    length = episodes.length + active
+    is_cut = jnp.bool_(False) if max_moves is None else length >= max_moves
     return Episodes(
         states=states,
         total=episodes.total + jnp.where(active, step.reward, 0.0),
-        length=episodes.length + active,
-        is_over=episodes.is_over | step.is_last,
+        length=length,
+        is_over=episodes.is_over | step.is_last | is_cut,
         illegal_actions=episodes.illegal_actions + (active & ~is_legal),
         num_moves=episodes.num_moves + 1,
     )

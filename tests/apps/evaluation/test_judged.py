@@ -221,3 +221,12 @@ def test_an_illegal_action_is_counted_and_a_legal_one_played():
     stubborn = Player("left", lambda params, key, states: jnp.zeros(len(states.terminated), jnp.int32))
     episodes = returns.play(GAME_2048, stubborn, None, make_mesh(1), num_games=2, seed=0)
     assert (episodes.illegal_actions > 0).all() and (episodes.total > 0).all()
+
+
+def test_an_episode_is_cut_off_after_the_most_moves_with_what_it_has():
+    player = random_player(GAME_2048)
+    short, long = (
+        returns.play(GAME_2048, player, None, make_mesh(1), num_games=2, seed=0, max_moves=most) for most in (5, 40)
+    )
+    assert short.length.tolist() == [5, 5] and long.length.tolist() == [40, 40]
+    assert (np.asarray(short.total) < np.asarray(long.total)).all()
