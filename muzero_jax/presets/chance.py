@@ -16,8 +16,9 @@ def game_2048() -> Config:
     """python experiments/train.py --env 2048
 
     After 8.5 M frames, 26 minutes on a shared core, a mean return of 21,328 [19,669, 22,986] with 8 simulations, and of
-    38,636 [34,979, 42,292] with 64. At 250,000 frames --model rules has 5,618, learned_outcomes 2,640 and learned
-    1,385 (docs/results/2026-11-25-chance.md).
+    38,636 [34,979, 42,292] with 64; after 27.9 M, 105 minutes, with a cosine, 32,005 [28,346, 35,664] and 52,373
+    [47,550, 57,195] (docs/results/2026-11-30-agents.md). At 250,000 frames --model rules has 5,618, learned_outcomes
+    2,640 and learned 1,385 (docs/results/2026-11-25-chance.md).
     Games last hundreds of moves, so values are learned from ten rewards and then the search's value.
     """
     return Config(
