@@ -19,7 +19,6 @@ from muzero_jax.apps.commands.command_line import report_errors
 from muzero_jax.apps.evaluation import tables
 from muzero_jax.config.config import Config
 from muzero_jax.config.fields import Fact, differing
-from muzero_jax.config.paths import with_files
 from muzero_jax.own import files
 from muzero_jax.own.trust import Trust
 from muzero_jax.run.machine import configure_devices
@@ -129,9 +128,8 @@ def command(config: Config) -> str:
     from muzero_jax import presets
 
     preset = presets.preset(config.env, config.board_size)
-    config = with_files(
-        replace(config, offline=config.offline and Path(config.offline).name), lambda path: Path(path).name
-    )
+    offline = config.offline and Path(config.offline).name
+    config = replace(agent_file.without_folders(config), offline=offline)
     named = {name: getattr(config, name) for name in ("env", "board_size", "init_from")}
     if config.minutes is None:  # another budget replaces the preset's minutes
         named["minutes"] = None

@@ -27,11 +27,10 @@ networks: types own ops
 search: types ops
 learning: types ops
 algorithm: types own config ops games networks search learning
-training: types ops learning algorithm
 presets: types config games networks
 agent: types own config games storage search algorithm
-run: types own config ops games storage algorithm training
-apps.check: types own config ops games networks learning algorithm training presets run
+run: types own config ops games storage algorithm
+apps.check: types own config ops games networks learning algorithm presets run
 apps.doctor: types own config ops games storage learning algorithm presets agent run apps.evaluation
 apps.engines: types own games agent apps.play
 apps.play: types games search agent

@@ -13,8 +13,8 @@ from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from muzero_jax.algorithm import Algorithm
+from muzero_jax.algorithm.training import learn_iteration, train_iteration
 from muzero_jax.ops.mesh import AXIS, shard_map
-from muzero_jax.training import learn_iteration, train_iteration
 from muzero_jax.types import Metrics, ReplayState, TrainState
 
 _INIT = 2**32 - 1  # folded into the seed for the initial state; iterations fold in 0, 1, 2, ...

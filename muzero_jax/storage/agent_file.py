@@ -80,7 +80,7 @@ def save(file: str | Path, config: Config, params: Params, *, iteration: int, ca
         "name": file.stem,
         "card": card,
         "iteration": str(iteration),
-        "config": config_file.to_json(_without_folders(config)),
+        "config": config_file.to_json(without_folders(config)),
     }
     file.parent.mkdir(parents=True, exist_ok=True)
     write_whole(file, safetensors.numpy.save(arrays, metadata))
@@ -122,7 +122,7 @@ def check_exists(file: Path) -> None:
         )
 
 
-def _without_folders(config: Config) -> Config:
+def without_folders(config: Config) -> Config:
     """The config with only the names of the user's files, because their folders are those of this machine."""
     return replace(with_files(config, lambda path: Path(path).name), offline=None, init_from=None)
 

@@ -12,8 +12,7 @@ import pytest
 from jax.sharding import PartitionSpec
 
 from examples import pig
-from muzero_jax import training
-from muzero_jax.algorithm import make_algorithm, playing
+from muzero_jax.algorithm import make_algorithm, playing, training
 from muzero_jax.apps import start
 from muzero_jax.config.session import Session
 from muzero_jax.games.own_game import environment_from
@@ -232,7 +231,7 @@ def test_the_learning_rate_falls_with_the_progress_and_the_average_follows(param
     first, at_start = step(start, jnp.float32(0.0))
     second, at_half = step(first, jnp.float32(0.5))
     rates = [float(metrics["train/learning_rate"]) for metrics in (at_start, at_half)]  # it ends at a tenth
-    np.testing.assert_allclose(rates, np.float32([1.0, 0.55]) * CONFIG.optimiser.learning_rate, rtol=1e-5)
+    np.testing.assert_allclose(rates, np.array([1.0, 0.55]) * CONFIG.optimiser.learning_rate, rtol=1e-5)
     mean = jax.tree.map(lambda one, two: (one + two) / 2, first.params, second.params)  # 0.9 counts from the tenth on
     chex.assert_trees_all_close(second.average_params, mean, rtol=1e-5, atol=1e-6)
 

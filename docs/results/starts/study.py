@@ -13,6 +13,8 @@ import sys
 import time
 from pathlib import Path
 
+from muzero_jax.storage import run_directory
+
 CHECKOUT = Path(__file__).parents[3]
 ARMS = {
     "default": ["--self-play.starts", "beginning"],  # what every preset had when this was recorded
@@ -45,12 +47,6 @@ def run(core, log, *words):
         )
         out.write(done.stdout)
     return done.stdout
-
-
-def ended(run_dir):
-    """Whether the run spent its budget; then `--resume-if-any` would refuse it."""
-    summary = run_dir / "summary.json"
-    return summary.exists() and json.loads(summary.read_text())["finished"]
 
 
 def main(folder, core, games):
@@ -87,7 +83,7 @@ def main(folder, core, games):
                 trained,
                 "--resume-if-any",
             ]
-            if not ended(Path(trained)):
+            if not run_directory.has_ended(Path(trained)):  # `--resume-if-any` would refuse it
                 run(core, home / "train.log", "experiments/train.py", *how)
             row = {"key": [game, arm, seed], "minutes": round((time.time() - start) / 60, 2)}
             row["exam_raw"] = ask("exam", "--run", trained, "--positions", str(positions))

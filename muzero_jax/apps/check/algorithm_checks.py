@@ -15,6 +15,7 @@ from jax.sharding import PartitionSpec
 from jaxtyping import Array
 
 from muzero_jax.algorithm import Algorithm
+from muzero_jax.algorithm.training import train_iteration
 from muzero_jax.apps.check.model_checks import QUICKLY, disturbed
 from muzero_jax.games.catalogue import check_players
 from muzero_jax.learning import unroll
@@ -23,7 +24,6 @@ from muzero_jax.networks import contract
 from muzero_jax.ops.mesh import make_mesh, shard_map
 from muzero_jax.own.faults import Fault, guarded, require, traced
 from muzero_jax.run import program
-from muzero_jax.training import train_iteration
 from muzero_jax.types import Environment, Model, NetworkOutput, SearchOutput, TrainState, Transition
 
 NUM_ROWS = 8

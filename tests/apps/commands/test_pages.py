@@ -9,7 +9,8 @@ import shlex
 import pytest
 
 import muzero_jax
-from muzero_jax import presets, training
+from muzero_jax import presets
+from muzero_jax.algorithm import training
 from muzero_jax.apps import start
 from muzero_jax.apps.commands import doctor, evaluate, parser, play, tune
 from muzero_jax.config.config import Config
