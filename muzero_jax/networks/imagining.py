@@ -24,6 +24,7 @@ from muzero_jax.networks.layers import (
     Stem,
 )
 from muzero_jax.networks.network import Network, heads_by_action, move_heads, output_of, position_heads
+from muzero_jax.ops.observations import as_numbers
 
 STEM_CHANNELS = 32
 DYNAMICS_CHANNELS = 32
@@ -38,6 +39,8 @@ class ImaginingNetwork(Network):
     are judged by a network that learned from real ones. No gradient passes the rounding, so the dynamics learn from the
     observation that came and from the reward, which the judging network helps to predict.
 
+    Without dynamics (`--model rules`) nothing is imagined, and an observation may have any numbers.
+
     With a `colour_swap`, `imagine` and `judge` see canonical observations. Embeddings and their projections stay as the
     game shows positions.
     """
@@ -45,8 +48,13 @@ class ImaginingNetwork(Network):
     colour_swap: ColourSwap | None
 
     def initial_inference(self, observation):
-        embedding = _CERTAIN * (2 * jnp.asarray(observation, self.sizes.dtype) - 1)
-        heads = self._judge(_bits(embedding))
+        seen = as_numbers(jnp.asarray(observation)).astype(self.sizes.dtype)
+        if self.sizes.abilities.dynamics:
+            embedding = _CERTAIN * (2 * seen - 1)
+            heads = self._judge(_bits(embedding))
+        else:  # nothing is imagined
+            embedding = seen
+            heads = self._judge(seen)
         return output_of(embedding, heads | {name: jnp.zeros_like(heads[name]) for name in move_heads(self.sizes)})
 
     def recurrent_inference(self, embedding, action):

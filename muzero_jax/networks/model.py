@@ -41,8 +41,8 @@ def make_model(
       abilities: what it can do beyond judging a position.
 
     Raises:
-      ValueError: the kind does not fit the game: it cannot have codes of chance, imagines observations that are not
-        planes of bits, lacks a board or a screen, or a symmetry that exchanges the colours (canonical observations).
+      ValueError: the kind does not fit the game: it cannot have codes of chance, would imagine observations that are
+        not planes of bits, lacks a board, a screen or a symmetry that exchanges the colours (canonical observations).
     """
     shape = environment.observation_shape
     sizes = NetworkSizes(
@@ -108,7 +108,8 @@ def _make_network(environment: Environment, kind: str, sizes: NetworkSizes) -> N
             )
         return PixelNetwork(sizes, None)
     board = None if kind == "observation" else _board_of(environment, kind)
-    if not shows_planes_of_bits(environment):
+    imagines = abilities.dynamics or kind == "observation"
+    if imagines and not shows_planes_of_bits(environment):
         raise ValueError(
             f"--network.kind {kind} predicts planes of bits, but {environment.name} observes something else; "
             "choose --network.kind mlp or tower"

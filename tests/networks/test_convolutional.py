@@ -7,9 +7,10 @@ import pytest
 
 from muzero_jax.games.environment import make_environment
 from muzero_jax.networks import convolutional, imagining, layers
+from muzero_jax.networks.contract import MUZERO
 from muzero_jax.networks.model import _board_of
 from tests.networks.test_model import SIZES, key, randomised
-from tests.reference.models import make_network, random_params
+from tests.reference.models import BOARD, make_network, random_params
 
 N = 4
 
@@ -27,6 +28,31 @@ def test_the_same_weights_answer_on_every_board_size():
         observation = jnp.zeros((N, *environment.observation_shape), bool)
         root = jax.eval_shape(model.initial_inference, params, observation)
         assert root.policy_logits.shape == (N, size**2 + 1) and root.embedding.shape == observation.shape
+
+
+def test_without_dynamics_numbers_are_seen_as_they_are_and_bits_as_by_a_network_that_imagines():
+    imagines, judges = (
+        make_network("fully_convolutional", abilities=MUZERO._replace(dynamics=d)) for d in (True, False)
+    )
+    params = random_params(imagines)
+    needed = {name: params[name] for name in jax.eval_shape(judges.init, jax.random.key(0))}
+    assert len(needed) < len(params)
+    judge = jax.jit(judges.initial_inference)
+    bits = np.random.default_rng(0).random((N, *BOARD.observation_shape)) < 0.5
+    expected = imagines.initial_inference(params, bits)
+    np.testing.assert_allclose(judge(needed, bits).policy_logits, expected.policy_logits, atol=1e-6)
+    seen = [np.asarray(judge(needed, np.float32(bits) * share).value_logits) for share in (0.0, 0.3, 0.4)]
+    assert np.abs(seen[1] - seen[0]).max() > 0.01 and np.abs(seen[2] - seen[1]).max() > 0.01
+
+
+def test_only_what_is_imagined_must_be_bits():
+    chess = make_environment("gardner_chess")
+    with pytest.raises(ValueError, match="planes of bits"):
+        make_network("fully_convolutional", chess)
+    model = make_network("fully_convolutional", chess, abilities=MUZERO._replace(dynamics=False))
+    params = jax.eval_shape(model.init, jax.random.key(0))
+    observation = jnp.zeros((N, *chess.observation_shape))
+    assert jax.eval_shape(model.initial_inference, params, observation).policy_logits.shape == (N, chess.num_actions)
 
 
 # --- actions ----------------------------------------------------------------------------------------------------------
