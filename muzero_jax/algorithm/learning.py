@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax.numpy as jnp
 import optax
@@ -119,8 +119,11 @@ def build_write_back(config: Config) -> Callable[[Sample, Transition, Batch], tu
     )
 
 
-def build_targets(config: Config) -> Callable[[Transition, Array], Targets]:
-    """Makes the targets of K + 1 predictions of each window, in the same way throughout the run."""
+def build_targets(config: Config) -> Callable[..., Targets]:
+    """Makes the targets of K + 1 predictions of each window, in the same way throughout the run.
+
+    A variant may change arguments of `targets.make`: (windows, progress, td_lambda=...) -> the targets.
+    """
     make = build_returns(config, unroll_steps=config.unroll_steps)
     stops = build_stops(config)
     own_weight = config.targets.search_value_weight
@@ -129,9 +132,11 @@ def build_targets(config: Config) -> Callable[[Transition, Array], Targets]:
     def share(x: Array) -> Array:
         return squash(x) / squash(jnp.float32(largest)) if config.network.squash else x / largest
 
-    def make_targets(window: Transition, progress: Array) -> Targets:
-        wanted = make(window, search_value_weight=own_weight)
-        returns = make(window) if own_weight else wanted
+    def make_targets(
+        window: Transition, progress: Array, *, search_value_weight: float = own_weight, **changes: Any
+    ) -> Targets:
+        wanted = make(window, search_value_weight=search_value_weight, **changes)
+        returns = make(window, **changes) if search_value_weight else wanted
         if config.search.policy == "none":
             played = targets.played_returns(window, returns, stops(window))
             wanted = wanted._replace(by_action={"action_value": played / largest})
@@ -236,9 +241,8 @@ def build_terms(config: Config, model: Model) -> tuple[Term, ...]:
     Without learned dynamics only what is read of positions is learned, because nothing is unrolled.
     """
     weights = config.optimiser
-    scalar = {"scalar_loss": model.scalar_loss}
     terms = [
-        Term("value", partial(losses.value_loss, **scalar), weights.value_weight),
+        Term("value", losses.value_loss, weights.value_weight),
         Term("policy", losses.policy_loss, weights.policy_weight),
     ]
     if weights.advantage_weight:
@@ -247,8 +251,8 @@ def build_terms(config: Config, model: Model) -> tuple[Term, ...]:
     if not config.learns_dynamics:
         return (*terms, *(losses.head_term(head) for head in model.heads if head.at == "position"))
     terms += [
-        Term("reward", partial(losses.reward_loss, **scalar), weights.reward_weight),
-        Term("root_value", partial(losses.root_value_loss, **scalar), 0.0),
+        Term("reward", losses.reward_loss, weights.reward_weight),
+        Term("root_value", losses.root_value_loss, 0.0),
     ]
     if weights.reconstruction_weight:
         terms.append(Term("reconstruction", losses.reconstruction_loss, weights.reconstruction_weight, "all"))
@@ -258,10 +262,10 @@ def build_terms(config: Config, model: Model) -> tuple[Term, ...]:
     if model.num_codes:
         terms += [
             Term("chance", chance.chance_loss, weights.chance_weight),
-            Term("afterstate_value", partial(chance.afterstate_value_loss, **scalar), weights.value_weight),
+            Term("afterstate_value", chance.afterstate_value_loss, weights.value_weight),
         ]
     if model.encode_chance is not None:
-        terms.append(Term("commitment", chance.commitment_loss, weights.commitment_weight, "all"))
+        terms.append(Term("commitment", chance.commitment_loss, weights.commitment_weight))
     return tuple(terms)
 
 

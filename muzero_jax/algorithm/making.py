@@ -83,7 +83,7 @@ def _configured(config: Config, environment: Environment, model: Model) -> Algor
     play = config.self_play
     buffer = config.replay
     optimiser = config.optimiser
-    starts = playing.build_starts(config, environment, model)
+    starts = playing.build_starts(config)
     return Algorithm(
         environment=environment,
         model=model,

@@ -123,7 +123,7 @@ def gamma(environment: Environment) -> float:
     return sizes[0] if sizes else 1.0
 
 
-def build_starts(config: Config, environment: Environment, model: Model) -> Starts | None:
+def build_starts(config: Config) -> Starts | None:
     """Where games of self-play begin; None: all at the beginning."""
     play = config.self_play
     if play.starts == "beginning" or config.offline:
@@ -132,7 +132,7 @@ def build_starts(config: Config, environment: Environment, model: Model) -> Star
         return starts.random_moves(share=play.start_share, most=play.start_moves)
     weigh = None
     if play.starts == "regret":
-        weigh = starts.predicted_regret(environment, model, output=REGRET.output, least=LEAST_REGRET)
+        weigh = partial(starts.predicted_regret, output=REGRET.output, least=LEAST_REGRET)
     return starts.archive(share=play.start_share, slots=play.start_slots, weigh=weigh)
 
 

@@ -56,7 +56,7 @@ class Algorithm(NamedTuple):
     choose: Choose
     """the move that self-play makes after a search, and whether it was drawn at random"""
     rollout: Callable[..., tuple[ActorState, Transition]]
-    """(params, actor, key, environment=, search=, choose=) -> T moves of B games, leaves [T, B, ...]"""
+    """(params, actor, key, environment=, model=, search=, choose=) -> T moves of B games, leaves [T, B, ...]"""
     min_frames: int
     """frames of each game in the buffer before the first update"""
     sample: Callable[[Array, ReplayState], Sample]
@@ -67,7 +67,8 @@ class Algorithm(NamedTuple):
     """(learner, N starts, windows, key, search=) -> the windows with fresh policies and values, or unchanged; what is
     written back into the buffer; and metrics"""
     make_targets: Callable[[Transition, Array], Targets]
-    """(windows [N, L, ...], progress) -> the targets of K + 1 predictions"""
+    """(windows [N, L, ...], progress) -> the targets of K + 1 predictions; the configured one also takes arguments of
+    `targets.make` instead of the config's"""
     make_batch: Callable[..., Batch]
     """(windows, their targets, weights [N], key, num_frames=) -> the batch that a gradient step reads"""
     augment: Callable[[Batch, Array], Batch]
@@ -99,5 +100,5 @@ class Algorithm(NamedTuple):
 
     def play(self, params: Params, actor: ActorState, key: Array) -> tuple[ActorState, Transition]:
         """Self-play with the record's own game, search and choice: T moves of B games, leaves [T, B, ...]."""
-        search = self.search(noise=True)
-        return self.rollout(params, actor, key, environment=self.environment, search=search, choose=self.choose)
+        bound = {"environment": self.environment, "model": self.model, "choose": self.choose}
+        return self.rollout(params, actor, key, search=self.search(noise=True), **bound)

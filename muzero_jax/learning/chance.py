@@ -11,8 +11,6 @@ the C codes therefore says that the rules ended the game, and no other move has 
 chance otherwise, because the other codes are learned from moves after which the game goes on.
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Bool, Float, Int
@@ -122,12 +120,12 @@ def commitment_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
     return jnp.mean(code_mask(batch, encoded=True) * errors, axis=1)
 
 
-def afterstate_value_loss(outputs: Unrolled, batch: Batch, *, scalar_loss: Any) -> Float[Array, "N"]:
+def afterstate_value_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
     """The loss of the afterstates' values, a mean over the moves.
 
     A move's return is its reward plus the afterstate's value, both for the player who moved (G_t = r + V), so the
     target of V is the signed discount times the next position's target. This also holds for moves without chance.
     """
     wanted = batch.targets.discount * batch.targets.value[:, 1:]
-    errors = scalar_loss(outputs.extras["afterstate_value_logits"], wanted)
+    errors = outputs.model.scalar_loss(outputs.extras["afterstate_value_logits"], wanted)
     return jnp.mean(batch.targets.mask[:, 1:] * errors, axis=1)

@@ -20,8 +20,6 @@ from muzero_jax.types import ACTION_VALUES, LEGAL_LOGITS, Batch, Head, Metrics, 
 
 Loss = Callable[[Unrolled, Batch], Array]
 """(the model's outputs, the batch with their targets) -> the loss of each window [N]."""
-ScalarLoss = Callable[[Array, Array], Array]
-"""`Model.scalar_loss`."""
 
 
 class Term(NamedTuple):
@@ -64,19 +62,20 @@ def total(outputs: Unrolled, batch: Batch, terms: Sequence[Term]) -> tuple[Array
     return loss, {f"train/{name}_loss": mean for name, mean in means.items()} | {"train/loss": loss}
 
 
-def value_loss(outputs: Unrolled, batch: Batch, *, scalar_loss: ScalarLoss) -> Float[Array, "N"]:
+def value_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
     """The value head's loss, a mean over depths. It counts past a game's end too, where targets are 0."""
-    return over_depths(batch.targets.mask * scalar_loss(outputs.value_logits, batch.targets.value))
+    return over_depths(batch.targets.mask * outputs.model.scalar_loss(outputs.value_logits, batch.targets.value))
 
 
-def root_value_loss(outputs: Unrolled, batch: Batch, *, scalar_loss: ScalarLoss) -> Float[Array, "N"]:
+def root_value_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
     """The value head's loss at the root only, which does not depend on the dynamics."""
-    return batch.targets.mask[:, 0] * scalar_loss(outputs.value_logits[:, 0], batch.targets.value[:, 0])
+    errors = outputs.model.scalar_loss(outputs.value_logits[:, 0], batch.targets.value[:, 0])
+    return batch.targets.mask[:, 0] * errors
 
 
-def reward_loss(outputs: Unrolled, batch: Batch, *, scalar_loss: ScalarLoss) -> Float[Array, "N"]:
+def reward_loss(outputs: Unrolled, batch: Batch) -> Float[Array, "N"]:
     """The reward head's loss, a mean over the K moves. It counts past a game's end too, where targets are 0."""
-    errors = scalar_loss(outputs.reward_logits[:, 1:], batch.targets.reward)
+    errors = outputs.model.scalar_loss(outputs.reward_logits[:, 1:], batch.targets.reward)
     return jnp.mean(batch.targets.mask[:, :-1] * errors, axis=1)
 
 

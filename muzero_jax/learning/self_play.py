@@ -10,7 +10,7 @@ from jaxtyping import Array, Bool, Int
 from muzero_jax.learning.starts import KEY, Starts, count, first_games, of_whole_games, one_of, without_sums
 from muzero_jax.ops.conditional import where_each
 from muzero_jax.ops.legal_actions import uniform_legal_action
-from muzero_jax.types import ActorState, Environment, EnvState, Params, SearchFn, SearchOutput, Step, Transition
+from muzero_jax.types import ActorState, Environment, EnvState, Model, Params, SearchFn, SearchOutput, Step, Transition
 
 
 def init(environment: Environment, key: Array, *, num_envs: int, starts: Starts | None = None) -> ActorState:
@@ -43,6 +43,7 @@ def rollout(
     choose: Choose = as_found,
     keeps_state: bool = False,
     starts: Starts | None = None,
+    model: Model | None = None,
 ) -> tuple[ActorState, Transition]:
     """Plays T = `length` moves of every game; a finished game is followed by a fresh one.
 
@@ -53,6 +54,7 @@ def rollout(
       choose: which move is played after a search: `choose` with its hyperparameters bound, or the search's own.
       keeps_state: whether the transitions also hold the game's state.
       starts: where the games that follow begin; None: at the beginning.
+      model: the network, for `starts` that ask it.
 
     Returns:
       the games as they stand, and the transitions [T, B, ...]. Each holds the observation from *before* its move, and
@@ -103,7 +105,7 @@ def rollout(
     after, trajectory = jax.lax.scan(play, actor, jax.random.split(key, length))
     if starts is not None:
         progress = after.extras[KEY]
-        kept = starts.keep(params, after, progress.kept)
+        kept = starts.keep(environment, model, params, after, progress.kept)
         after = after._replace(extras=after.extras | {KEY: progress._replace(kept=kept)})
     return after, trajectory
 

@@ -33,7 +33,8 @@ class Starts(NamedTuple):
     draw: Callable[[Environment, Any, Array, int], tuple[EnvState, Array]]
     """(game, what is kept, key, B) -> B starts [B, ...], and the number of moves made before each [B]"""
     init: Callable[[ActorState], Any]  # the first games -> what is kept, leaves [B, ...]
-    keep: Callable[[Params, ActorState, Any], Any]  # (weights, games after a rollout, what is kept) -> what is kept
+    keep: Callable[[Environment, Model | None, Params, ActorState, Any], Any]
+    """(game, network, weights, games after a rollout, what is kept) -> what is kept"""
 
 
 def random_moves(*, share: float, most: int) -> Starts:
@@ -58,7 +59,7 @@ def random_moves(*, share: float, most: int) -> Starts:
 
         return jax.lax.fori_loop(0, jnp.max(length), one, (states, jnp.zeros(num_games, jnp.int32)))
 
-    return Starts(draw, init=lambda actor: None, keep=lambda params, actor, kept: None)
+    return Starts(draw, init=lambda actor: None, keep=lambda environment, model, params, actor, kept: None)
 
 
 class Archive(NamedTuple):
@@ -70,12 +71,12 @@ class Archive(NamedTuple):
     count: Array  # [B] int32, how many were stored so far; the same for all games, and sharded like them
 
 
-def archive(*, share: float, slots: int, weigh: Callable[[Params, EnvState], Array] | None = None) -> Starts:
+def archive(*, share: float, slots: int, weigh: Callable[..., Array] | None = None) -> Starts:
     """A `share` of the games begins at positions that earlier games visited; one of each game is stored a rollout.
 
     Args:
       slots: M, how many are stored of each game; the oldest is replaced.
-      weigh: (weights, states [B, ...]) -> how likely each is to be drawn, above 0; by default all alike.
+      weigh: (game, network, weights, states [B, ...]) -> how likely each is to be drawn, above 0; by default all alike.
     """
 
     def init(actor: ActorState) -> Archive:
@@ -91,9 +92,12 @@ def archive(*, share: float, slots: int, weigh: Callable[[Params, EnvState], Arr
         old = jax.tree.map(lambda x: x[place // slots, place % slots], (kept.states, kept.num_moves))
         return where_each(is_old, old, (fresh, jnp.zeros(num_games, jnp.int32)))
 
-    def keep(params: Params, actor: ActorState, kept: Archive) -> Archive:
+    def keep(
+        environment: Environment, model: Model | None, params: Params, actor: ActorState, kept: Archive
+    ) -> Archive:
         slot = kept.count[0] % slots  # the same for all games
-        weight = jnp.ones(kept.count.shape) if weigh is None else weigh(params, actor.env_state)
+        alike = jnp.ones(kept.count.shape)
+        weight = alike if weigh is None else weigh(environment, model, params, actor.env_state)
 
         def put(old: Array, new: Array) -> Array:
             return old.at[:, slot].set(new)
@@ -108,18 +112,16 @@ def archive(*, share: float, slots: int, weigh: Callable[[Params, EnvState], Arr
     return Starts(draw, init, keep)
 
 
-def predicted_regret(environment: Environment, model: Model, *, output: str, least: float) -> Callable:
+def predicted_regret(
+    environment: Environment, model: Model, params: Params, states: EnvState, *, output: str, least: float
+) -> Float[Array, "B"]:
     """`archive`'s weights: the regret that the network predicts, and at least a little for every position.
 
     Args:
       output: the head's name in `NetworkOutput.extras`.
     """
-
-    def weigh(params: Params, states: EnvState) -> Float[Array, "B"]:
-        found = model.initial_inference(params, environment.roots(states).observation)
-        return jnp.maximum(found.extras[output][:, 0], least)
-
-    return weigh
+    found = model.initial_inference(params, environment.roots(states).observation)
+    return jnp.maximum(found.extras[output][:, 0], least)
 
 
 class Progress(NamedTuple):

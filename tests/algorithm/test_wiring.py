@@ -201,7 +201,7 @@ def test_the_rollout_gets_replaced_fields_of_the_algorithm():
         jax.vmap(lambda progress: training.train_iteration(state, progress, algorithm=algorithm), axis_name=AXIS)(
             jnp.zeros(1)
         )
-    assert (seen["environment"], seen["choose"]) == ("my game", "mine")
+    assert (seen["environment"], seen["model"], seen["choose"]) == ("my game", "my network", "mine")
     assert seen["search"].args == (("my game", "my network"), None, True)
 
 

@@ -95,6 +95,15 @@ def test_lambda_falls_with_the_progress_of_the_run(window, progress, td_lambda):
     np.testing.assert_allclose(found.value, wanted.value, rtol=1e-5, atol=1e-6)
 
 
+def test_the_schedule_keeps_the_other_targets_of_the_config(window):
+    """Of the actions' values, which self-play without a search learns."""
+    config = replace(CONFIG, model="none", search=replace(CONFIG.search, policy="none"))
+    algorithm = make_algorithm(config)
+    both = lambda_schedule.change(algorithm, config), algorithm
+    found, usual = (jax.eval_shape(each.make_targets, window, 0.5) for each in both)
+    assert found == usual and usual.by_action
+
+
 def test_mean_value_returns_the_trees_root_value_as_the_search_value(params, roots):
     searches = (algorithm.search(4) for algorithm in (tiny_run.algorithm(), changed(mean_value)))
     usual, found = (jax.jit(search)(params, jax.random.key(0), roots) for search in searches)

@@ -121,15 +121,16 @@ def test_commitment_loss_by_hand():
 def test_afterstate_value_target_is_the_signed_discount_times_the_next_value(discount, value, expected):
     """The move's reward is no part of it, because it is earned before the afterstate."""
     batch = batch_of(discount=discount, value=value, reward=[0.3, 0.9])
-    outputs = said_of_two_moves(afterstate_value_logits=jnp.zeros((1, K, 1)))
-    found = chance.afterstate_value_loss(outputs, batch, scalar_loss=lambda logits, target: target + 0 * logits[..., 0])
+    model = line_model()._replace(scalar_loss=lambda logits, target: target + 0 * logits[..., 0])
+    outputs = said_of_two_moves(afterstate_value_logits=jnp.zeros((1, K, 1)))._replace(model=model)
+    found = chance.afterstate_value_loss(outputs, batch)
     np.testing.assert_allclose(found, [np.mean(expected)], rtol=1e-6)
 
 
 def test_afterstate_value_is_not_learned_from_a_move_cut_off_by_a_time_limit():
-    outputs = said_of_two_moves(afterstate_value_logits=jnp.zeros((1, K, 1)))
-    batch = batch_of(value=[0.0, 0.5, 0.5], mask=[1, 1, 0])
-    found = chance.afterstate_value_loss(outputs, batch, scalar_loss=lambda logits, target: target**2)
+    model = line_model()._replace(scalar_loss=lambda logits, target: target**2)
+    outputs = said_of_two_moves(afterstate_value_logits=jnp.zeros((1, K, 1)))._replace(model=model)
+    found = chance.afterstate_value_loss(outputs, batch_of(value=[0.0, 0.5, 0.5], mask=[1, 1, 0]))
     np.testing.assert_allclose(found, [0.25 / 2])
 
 
@@ -220,7 +221,8 @@ def test_the_unroll_equals_a_plain_loop_and_every_loss_is_finite(num_actions, nu
         outputs = unroll.unroll(model, params, batch)
         learned = jax.grad(lambda params: unroll.unroll(model, params, batch).value_logits[:, -1].sum())
         gradient = learned(params) if encodes else None
-        return outputs, losses.total(outputs, batch, build_terms(Config(), model)), by_hand(params, batch), gradient
+        found = losses.total(outputs._replace(model=model), batch, build_terms(Config(), model))
+        return outputs, found, by_hand(params, batch), gradient
 
     outputs, (total, metrics), wanted, gradient = look(random_params(model))
     afterstate_value, codes = (outputs.extras[f"{name}_logits"] for name in ("afterstate_value", "chance"))

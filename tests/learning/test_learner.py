@@ -28,8 +28,8 @@ DESCENT = optax.sgd(0.1)  # a step in proportion to the gradient shows more than
 def make_loss(model, reconstruction=0.0):
     """MuZero's losses with weight 1, and the reconstruction's."""
     terms = [
-        Term("reward", partial(losses.reward_loss, scalar_loss=model.scalar_loss), 1.0),
-        Term("value", partial(losses.value_loss, scalar_loss=model.scalar_loss), 1.0),
+        Term("reward", losses.reward_loss, 1.0),
+        Term("value", losses.value_loss, 1.0),
         Term("policy", losses.policy_loss, 1.0),
         Term("reconstruction", losses.reconstruction_loss, reconstruction, "all"),
     ]

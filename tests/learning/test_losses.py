@@ -26,10 +26,10 @@ WEIGHTS = {"reward": 3.0, "value": 0.5, "policy": 2.0, "root_value": 0.0, "recon
 def loss_of(params, batch, model=MODEL, weights=WEIGHTS, **how):
     """The losses that `weights` names, of a batch."""
     named = {
-        "reward": partial(losses.reward_loss, scalar_loss=model.scalar_loss),
-        "value": partial(losses.value_loss, scalar_loss=model.scalar_loss),
+        "reward": losses.reward_loss,
+        "value": losses.value_loss,
         "policy": losses.policy_loss,
-        "root_value": partial(losses.root_value_loss, scalar_loss=model.scalar_loss),
+        "root_value": losses.root_value_loss,
         "reconstruction": losses.reconstruction_loss,
     }
     terms = [Term(name, named[name], weight) for name, weight in weights.items()]
@@ -203,8 +203,9 @@ def test_of_the_move_that_a_time_limit_cut_off_reward_and_discount_are_learned()
     """The first of two moves has errors of 1 / 2 and ln 3, and the second is not known."""
     batch = two_moves(reward=[1.0, 7.0], mask=[1, 0, 0])
     outputs = said_of_two_moves(discount_logits=np.zeros((1, 3, 3), np.float32))
-    reward_loss = partial(losses.reward_loss, scalar_loss=line_model().scalar_loss)
-    np.testing.assert_allclose(jax.jit(reward_loss)(outputs, batch), 0.5 / 2)
+    model = line_model()
+    found = jax.jit(lambda outputs, batch: losses.reward_loss(outputs._replace(model=model), batch))(outputs, batch)
+    np.testing.assert_allclose(found, 0.5 / 2)
     np.testing.assert_allclose(
         jax.jit(partial(losses.head_loss, head=DISCOUNT))(outputs, batch), np.log(3) / 2, rtol=1e-6
     )
@@ -324,7 +325,7 @@ def test_without_moves_to_unroll_the_dynamics_are_never_called(batch):
     root = jax.tree.map(lambda x: x[:, :1], wanted)._replace(reward=wanted.reward[:, :0])
     batch = Batch(observation, legal, actions[:, :0], root, jnp.ones(N))
     outputs = jax.jit(partial(unroll.unroll, model))(params, batch)
-    value = jax.jit(partial(losses.value_loss, scalar_loss=MODEL.scalar_loss))(outputs, batch)
+    value = jax.jit(lambda outputs, batch: losses.value_loss(outputs._replace(model=MODEL), batch))(outputs, batch)
     expected = jax.jit(MODEL.scalar_loss)(np.asarray(outputs.value_logits)[:, 0], wanted.value[:, 0])
     np.testing.assert_array_equal(value, expected)
     assert outputs.policy_logits.shape == (N, 1, A)

@@ -77,7 +77,7 @@ def test_a_game_that_would_end_begins_at_the_position_before():
 @pytest.fixture(scope="module")
 def archived():
     """An archive of all games after five rollouts of three moves each, and what they were after each."""
-    kind = starts.archive(share=0.5, slots=4, weigh=lambda params, states: 1.0 + states.observation.sum(axis=(1, 2, 3)))
+    kind = starts.archive(share=0.5, slots=4, weigh=lambda *of: 1.0 + of[-1].observation.sum(axis=(1, 2, 3)))
     play = jax.jit(partial(self_play.rollout, environment=GAME, search=random_search, length=3, starts=kind))
     actor, seen = begun(kind), []
     for seed in range(5):
@@ -125,7 +125,9 @@ def test_the_predicted_regret_is_the_weight_and_never_0():
         found = model.initial_inference(params, observation)
         return found._replace(extras={"regret": jnp.array([[0.5], [0.0], [-1.0]])})
 
-    weigh = starts.predicted_regret(GAME, model._replace(initial_inference=predict), output="regret", least=0.125)
+    weigh = partial(
+        starts.predicted_regret, GAME, model._replace(initial_inference=predict), output="regret", least=0.125
+    )
     states = jax.vmap(GAME.init)(jax.random.split(jax.random.key(0), 3))
     np.testing.assert_array_equal(jax.jit(weigh)(model.init(jax.random.key(0)), states), [0.5, 0.125, 0.125])
 
