@@ -57,7 +57,8 @@ class Transition(NamedTuple):
 class NetworkOutput(NamedTuple):
     """The networks' outputs for one position, or for a batch of them ([N, ...])."""
 
-    embedding: Array  # [*e], the model's state s^k, min-max scaled to [0, 1]; or the logits of an observation's bits
+    embedding: Array  # [*e], the model's state s^k, min-max scaled to [0, 1]; or the logits of an observation's bits,
+    #   and of a network that imagines none the observation
     reward_logits: Array  # [S] (or [1] with scalar heads), of the move that led here; zeros at a root
     value_logits: Array  # [S] (or [1]), for the player to move here
     policy_logits: Array  # [A], unmasked
@@ -186,6 +187,7 @@ class Environment(NamedTuple):
     chance: Chance | None = None  # None: no chance, or outcomes that are not listed and that `move` samples
     costly_start: bool = False  # whether `init` takes much longer than `move`; self-play then makes few fresh games
     game: Any = None  # how people see it, a `games.game.Game`; None: a plain one
+    gamma: float | None = None  # |discount| of the moves that end no game; None: the discount's, or not known
 
     def roots(self, states: EnvState) -> SearchRoots:
         """The positions of B games (leaves [B, ...])."""

@@ -106,8 +106,9 @@ def misreading(theirs: Agent, network: NetworkConfig | None, arrays: dict[str, s
         return found
     # With other settings the same arrays are another function. Options of a network's own file are not compared.
     meaning = {} if network.file else {"activation": "activation", "canonical": "is_canonical"}
-    if network.num_bins > 1:
-        meaning |= {"support-range": "support_range", "squash": "squash"}
+    meaning |= {"squash": "squash"}
+    if network.num_bins > 1 or theirs.config.search.policy == "none":  # action values are shares of the range
+        meaning |= {"support-range": "support_range"}
     for flag, field in meaning.items():
         was, now = (getattr(each, field) for each in (theirs.config.network, network))
         if was != now:

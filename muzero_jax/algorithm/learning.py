@@ -96,7 +96,7 @@ def reanalyzed_frames(config: Config) -> int:
 
     With long returns hardly any target bootstraps from the rest, and other windows refresh most of it anyway.
     """
-    is_short = config.targets.td_steps <= config.targets.unroll_steps
+    is_short = config.targets.td_steps <= max(config.unroll_steps, 1)
     return config.window_length if is_short else config.unroll_steps + 1
 
 
@@ -114,7 +114,7 @@ def build_write_back(config: Config) -> Callable[[Sample, Transition, Batch], tu
         return lambda sample, window, batch: ((), {})
     return partial(
         priorities.updated,
-        make_targets=build_returns(config, unroll_steps=0),  # even if values also learn from the search's
+        make_returns=build_returns(config, unroll_steps=0),  # even if values also learn from the search's
         stops=build_stops(config),
     )
 
@@ -256,7 +256,7 @@ def build_terms(config: Config, model: Model) -> tuple[Term, ...]:
     ]
     if weights.reconstruction_weight:
         terms.append(Term("reconstruction", losses.reconstruction_loss, weights.reconstruction_weight, "all"))
-    if weights.consistency_weight:
+    if config.compares_embeddings:
         terms.append(Term("consistency", losses.consistency_loss, weights.consistency_weight, "all"))
     terms += map(losses.head_term, model.heads)
     if model.num_codes:
@@ -272,7 +272,7 @@ def build_terms(config: Config, model: Model) -> tuple[Term, ...]:
 def micro_batch(config: Config, model: Model, batch_size: int) -> int:
     """How many of a device's `batch_size` windows one gradient computation takes at once."""
     micro_batch_size = config.optimiser.micro_batch_size
-    if config.optimiser.consistency_weight:  # it standardises over the whole batch
+    if config.compares_embeddings:  # it standardises over the whole batch
         return batch_size
     if micro_batch_size:
         return largest_divisor(micro_batch_size, batch_size)

@@ -30,16 +30,16 @@ def make_algorithm(config: Config, environment: Environment | None = None, model
     Raises ValueError if the config names something that cannot be built, a file of the user's makes no algorithm, or
     more than two play.
     """
-    environment = environment or playing.build_environment(config)
-    check_players(environment)
-    _check_hidden(config, environment)
-    model = model or playing.build_model(config, environment)
-    algorithm = _configured(config, environment, model._replace(heads=build_heads(config, environment)))
     if config.algorithm.is_record:
         raise ValueError(
             "its algorithm was given by a program and is in no file, so only that program can build it again "
             "(muzero_jax.load(RUN, algorithm=...)); train.py --algorithm FILE makes runs that load by themselves"
         )
+    environment = environment or playing.build_environment(config)
+    check_players(environment)
+    _check_hidden(config, environment)
+    model = model or playing.build_model(config, environment)
+    algorithm = _configured(config, environment, model._replace(heads=build_heads(config, environment)))
     return changed(algorithm, config)
 
 

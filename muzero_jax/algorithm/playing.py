@@ -82,7 +82,7 @@ def wanted_abilities(config: Config, environment: Environment) -> Abilities:
         num_codes=chance_codes(config, environment),
         encodes_chance=config.model == "learned" and chance_codes(config, environment) > 0,
         heads=build_heads(config, environment),
-        projection=config.learns_dynamics and config.optimiser.consistency_weight > 0,
+        projection=config.compares_embeddings,
         canonical=config.network.is_canonical,
     )
 
@@ -109,8 +109,10 @@ def chance_codes(config: Config, environment: Environment) -> int:
 def gamma(environment: Environment) -> float:
     """|discount| of the moves that end no game, of which a model predicts only the sign.
 
-    If the game gives no constant, it is measured in random games. Raises ValueError if it varies.
+    If the game does not say it, it is measured in random games. Raises ValueError if it varies.
     """
+    if environment.gamma is not None:
+        return environment.gamma
     if environment.discount is not None:
         return abs(environment.discount)
     with jax.ensure_compile_time_eval():  # searches are made while a run's program is traced

@@ -102,7 +102,7 @@ def train(run: Run, callbacks: Callbacks | None = None) -> Result:
         state = _first_state(init, abstract, fill, weights) if is_new else checkpoints.restore(newest, abstract)
         del init, fill, weights  # its compiled program of 20 MiB and more, and the sources' data
         if processes.is_first():
-            if run.session.overwrite and not run.session.resume:
+            if run.session.overwrite:
                 if interrupt.requested:  # keep the old run
                     raise Stopped
                 run_directory.make_room(run.folder)
@@ -195,7 +195,7 @@ def _built(
     algorithm = make_algorithm(config)
     _check_files(config, algorithm, say, is_new=not session.resume)
     if session.autotune and not session.resume:
-        config = autotune.tune(config, mesh, minutes=session.autotune_minutes, say=say)
+        config = autotune.tune(config, mesh, session, say)
         algorithm = make_algorithm(config, algorithm.environment)
     return config, algorithm
 

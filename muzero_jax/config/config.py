@@ -99,6 +99,11 @@ class Config:
         return self.model not in ("rules", "none")
 
     @property
+    def compares_embeddings(self) -> bool:
+        """Whether imagined embeddings are compared with those of real positions (the consistency loss)."""
+        return self.learns_dynamics and self.optimiser.consistency_weight > 0
+
+    @property
     def reanalyze_fraction(self) -> float:
         """Share of each batch that is searched again; offline by default all (Schrittwieser et al. 2021, section 3)."""
         share = self.replay.reanalyze_fraction

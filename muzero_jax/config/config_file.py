@@ -54,8 +54,8 @@ def inspect(run_dir: Path) -> Config:
     file = run_dir / FILE
     if not file.is_file():
         raise ValueError(
-            f"{run_dir} holds no run (there is no {file}); train one with experiments/train.py, or write agent:NAME "
-            "for an included agent"
+            f"{run_dir} holds no run (there is no {file}); train one with experiments/train.py, or where an agent is "
+            "enough write agent:NAME for an included one"
         )
     return read(file, "choose another folder (--run-dir when training), or restore or delete this one yourself")
 

@@ -171,7 +171,8 @@ def decode(cls: type[Record], values: Any, *, strict: bool = True, group: str = 
             decoded[name] = check_value(value, hints[name], flag_of(f"{group}{name}"), strict=strict)
     needed = (f.name for f in dataclasses.fields(cls) if f.default is f.default_factory is dataclasses.MISSING)  # type: ignore
     if missing := next((name for name in needed if name not in values), None):
-        raise ValueError(f"{flag_of(missing)} is missing")
+        is_word = any(field.name == missing and field.fact.positional for field in fields_of(cls))
+        raise ValueError(f"{missing.upper() if is_word else flag_of(missing)} is missing")
     return cls(**decoded)
 
 

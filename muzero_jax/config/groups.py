@@ -57,7 +57,8 @@ class NetworkConfig:
     width: Annotated[int, Meta(ge=1, le=65_536), BuiltIn._replace(common=True)] = 128
     """units of MLPs, channels of convolutions, or numbers in a cell's token; attention has one head per 32 of these"""
     num_blocks: Annotated[int, Meta(ge=0, le=1_000), BuiltIn] = 1
-    """residual blocks in each of representation, dynamics and prediction"""
+    """residual blocks in each of representation, dynamics and prediction; observation and fully_convolutional have
+    twice as many in the prediction and no representation, pixels only those of the dynamics"""
     activation: Annotated[Literal["relu", "silu", "gelu"], BuiltIn] = "relu"
     """nonlinearity after each layer"""
     compute_dtype: Literal["auto", "float32", "bfloat16", "bfloat16_products", "float16"] = "auto"
@@ -244,7 +245,7 @@ class OptimiserConfig:
     """windows per update, on all devices together"""
     micro_batch_size: PositiveInt | None = None
     """most windows whose gradient a device computes at once (the largest divisor of its share). It only changes speed
-    and memory. None: all windows; for a tower on a CPU, as many as fit into its cache"""
+    and memory. None: all windows; for tower and fully_convolutional on a CPU, as many as fit into its cache"""
     updates_per_iteration: PositiveInt = 16
     """gradient steps per iteration; with num_envs and rollout_length they determine the replay ratio"""
     learning_rate: Annotated[PositiveFloat, Fact(common=True, tuned=RATE, short="--lr")] = 1e-3

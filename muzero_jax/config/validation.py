@@ -47,14 +47,14 @@ def _problems_of_parts(config: Config) -> Iterator[str]:
     optimiser = config.optimiser
     if network.compute_dtype == "float16" and optimiser.micro_batch_size:
         yield "--optimiser.micro-batch-size does not go with float16, which scales a whole batch's loss; leave it out"
-    if optimiser.consistency_weight and optimiser.micro_batch_size:
+    if config.compares_embeddings and optimiser.micro_batch_size:
         yield "--optimiser.micro-batch-size does not go with --optimiser.consistency-weight, which needs whole batches"
     if config.board_sizes and (network.kind != "fully_convolutional" or network.file):
         yield "--board-sizes needs weights that fit every board; add --network.kind fully_convolutional"
     if config.board_sizes and config.board_size not in config.board_sizes:
         largest = f"give {max(config.board_sizes)}, the largest of them"
         yield f"--board-size {config.board_size} is not one of --board-sizes; {largest}"
-    if config.board_sizes and optimiser.consistency_weight:
+    if config.board_sizes and config.compares_embeddings:
         yield "--optimiser.consistency-weight projects boards of one size; leave it out with --board-sizes"
     if config.board_sizes and config.offline:
         yield "--board-sizes learns from the games that it plays; leave it out with --offline"

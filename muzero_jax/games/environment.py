@@ -81,6 +81,7 @@ def environment_of(game: Game, *, board_size: int | None = None, gamma: float = 
         chance=chance,
         costly_start=game.costly_start,
         game=game,
+        gamma=gamma,
     )
 
 

@@ -79,7 +79,7 @@ def make_rules(game: Game, board_size: int | None) -> Any:
     Raises ValueError for a size that the game does not have.
     """
     if board_size is not None and board_size not in (game.sizes or ()):
-        choice = f"sizes {game.sizes[0]} to {game.sizes[-1]}" if game.sizes else "one size; leave the board size out"
+        choice = f"sizes {game.sizes[0]} to {game.sizes[-1]}" if game.sizes else "one size; leave --board-size out"
         raise ValueError(f"{game.name} has no board of size {board_size}, but {choice}")
     return pgx.make(game.name) if game.rules is None else game.rules(board_size)  # type: ignore
 

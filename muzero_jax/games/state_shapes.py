@@ -21,9 +21,15 @@ def check(environment: Environment) -> None:
     state = traced("init", environment.init, key)
     observation = traced("observe", environment.observe, state)
     if observation.dtype not in (bool, jnp.uint8) and not jnp.issubdtype(observation.dtype, jnp.floating):
-        raise Fault(f"what observe gives must be bool, uint8 or float32, but is {observation.dtype}")
-    require("what observe gives", observation, f"{observation.dtype}{list(environment.observation_shape)}")
-    require("what legal gives", traced("legal", environment.legal, state), f"bool[{environment.num_actions}]")
+        raise Fault(f"what observe gives (the observation) must be bool, uint8 or float32, but is {observation.dtype}")
+    require(
+        "what observe gives (the observation)", observation, f"{observation.dtype}{list(environment.observation_shape)}"
+    )
+    legal = traced("legal", environment.legal, state)
+    require("what legal gives (legal_action_mask)", legal, f"bool[{environment.num_actions}]")
+    rewards = getattr(state, "rewards", None)
+    if rewards is not None and (rewards.ndim == 0 or len(rewards) < environment.num_players):
+        require("rewards", rewards, f"float32[{environment.num_players}]")
     if chance := environment.chance:
         weights = traced("chance.probabilities", chance.probabilities, state)
         require("what chance.probabilities gives", weights, f"float32[{chance.num_outcomes}]")

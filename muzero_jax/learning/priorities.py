@@ -88,7 +88,7 @@ def updated(
     window: Transition,
     batch: Batch,
     *,
-    make_targets: Callable[[Transition], Targets],
+    make_returns: Callable[[Transition], Targets],
     stops: Callable[[Transition], Bool[Array, "N L"]],
 ) -> tuple[tuple[WriteBack, ...], Metrics]:
     """The new priorities of the sampled windows; as metrics, the mean error and the mean importance weight.
@@ -97,12 +97,13 @@ def updated(
     mean priority of the others: it entered the buffer with the highest one, which it would keep forever.
 
     Args:
-      make_targets: `targets.make`, with its hyperparameters bound, without a share of the search's own value.
+      make_returns: `targets.make`, with the config's hyperparameters bound, without a share of the search's own value.
+        It is not the algorithm's `make_targets`, which may be anything.
       stops: `targets.stops`, likewise.
     """
     del batch
     is_known = ~stops(window)[:, 0]
-    error = jnp.abs(window.search_value[:, 0] - make_targets(window).value[:, 0])
+    error = jnp.abs(window.search_value[:, 0] - make_returns(window).value[:, 0])
     mean_error = jnp.sum(error * is_known) / jnp.maximum(jnp.sum(is_known), 1)
     priority = jnp.where(is_known, error, mean_error) + FLOOR
     found = WriteBack(

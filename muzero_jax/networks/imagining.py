@@ -39,7 +39,7 @@ class ImaginingNetwork(Network):
     are judged by a network that learned from real ones. No gradient passes the rounding, so the dynamics learn from the
     observation that came and from the reward, which the judging network helps to predict.
 
-    Without dynamics (`--model rules`) nothing is imagined, and an observation may have any numbers.
+    Without dynamics (`--model rules`) nothing is imagined, and convolutions take observations of any numbers.
 
     With a `colour_swap`, `imagine` and `judge` see canonical observations. Embeddings and their projections stay as the
     game shows positions.

@@ -110,9 +110,10 @@ def _make_network(environment: Environment, kind: str, sizes: NetworkSizes) -> N
     board = None if kind == "observation" else _board_of(environment, kind)
     imagines = abilities.dynamics or kind == "observation"
     if imagines and not shows_planes_of_bits(environment):
+        or_rules = "" if board is None else ", or add --model rules, with which nothing is predicted"
         raise ValueError(
             f"--network.kind {kind} predicts planes of bits, but {environment.name} observes something else; "
-            "choose --network.kind mlp or tower"
+            f"choose --network.kind mlp or tower{or_rules}"
         )
     swap = colour_swap_of(environment) if abilities.canonical else None
     return ObservationNetwork(sizes, swap) if board is None else ConvolutionalNetwork(sizes, swap, board)

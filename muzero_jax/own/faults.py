@@ -80,6 +80,8 @@ def _place(error: BaseException) -> str:
 
 
 def _remedy(error: BaseException) -> str:
+    if isinstance(error, ModuleNotFoundError):
+        return "a file of your own may import installed packages only, not other files beside it"
     if isinstance(error, jax.errors.UnexpectedTracerError):
         return "it is compiled, so return its arrays instead of storing them elsewhere"
     if isinstance(error, (jax.errors.JAXTypeError, jax.errors.JAXIndexError)):  # the code used an array's value

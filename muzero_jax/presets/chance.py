@@ -128,7 +128,8 @@ def atari(env: str) -> Config:
     all, in 2.8 GB. After 40 minutes of one core a game of Pong ends with -15.3 points, and one of random play with
     -20.3 (docs/results/2026-11-30-craftax-atari.md).
     """
-    # Only Pong was trained. Where points are few, Q stays in points, as in `arcade`; elsewhere nothing is known of it.
+    # Only Pong and Breakout were trained. Where points are few, Q stays in points, as in `arcade`; elsewhere nothing is
+    # known of it.
     has_few_points = env.endswith((":pong", ":freeway", ":breakout"))
     return Config(
         env=env,

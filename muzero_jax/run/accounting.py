@@ -8,7 +8,7 @@ import numpy as np
 
 from muzero_jax.config.config import Config
 from muzero_jax.run.flops import Flops
-from muzero_jax.run.metrics import FLOPS, RANDOM_RETURN, RETURN, RETURNS, Record
+from muzero_jax.run.metrics import FLOPS, MINUTES, RANDOM_RETURN, RETURN, RETURNS, Record
 
 
 class Clock:
@@ -37,7 +37,7 @@ class Clock:
     def record(self) -> Record:
         """The clock as metrics."""
         spent = {f"time/{purpose}": seconds for purpose, seconds in self.seconds.items()}
-        return spent | {"time/minutes": self.minutes}
+        return spent | {MINUTES: self.minutes}
 
 
 COUNTED = {

@@ -35,19 +35,21 @@ class TunedSizes(NamedTuple):
         return ", ".join(f"{name} {size}" for name, size in self._asdict().items())
 
 
-def tune(config: Config, mesh: Mesh, *, minutes: float, say: Callable[[str], None]) -> Config:
-    """The config with the fastest sizes found in about `minutes`; prints what it tries, and the flags of the fastest.
+def tune(config: Config, mesh: Mesh, session: Session, say: Callable[[str], None]) -> Config:
+    """The config with the fastest sizes found in about `session.autotune_minutes`.
+
+    Prints what it tries, and the flags of the fastest.
 
     Raises ValueError if the config's own sizes do not fit in memory.
     """
     best = sizes_of(config)
-    deadline = time.monotonic() + 60 * minutes
-    rates = {best: measure(config, mesh)}
+    deadline = time.monotonic() + 60 * session.autotune_minutes
+    rates = {best: measure(config, mesh, session)}
     say(f"autotune: {best}: {rates[best]:,.0f} frames/s, to begin with")
     while time.monotonic() < deadline and (new := [sizes for sizes in neighbours(best) if sizes not in rates]):
         sizes = new[0]
         try:
-            rates[sizes] = measure(with_sizes(config, sizes), mesh)
+            rates[sizes] = measure(with_sizes(config, sizes), mesh, session)
             say(f"autotune: {sizes}: {rates[sizes]:,.0f} frames/s, {rates[sizes] / rates[best]:.2f} times the best")
         except (ValueError, RuntimeError) as error:  # impossible sizes, or they do not fit in memory
             if isinstance(error, RuntimeError) and not is_out_of_memory(error):
@@ -100,10 +102,13 @@ def neighbours(sizes: TunedSizes) -> list[TunedSizes]:
     return [sizes._replace(**{name: other}) for name, other in pairs if other]
 
 
-def measure(config: Config, mesh: Mesh) -> float:
-    """Frames a second in learning iterations; ValueError if the run does not fit in memory or on the devices."""
+def measure(config: Config, mesh: Mesh, session: Session) -> float:
+    """Frames a second in learning iterations, compiled as the session's run will be.
+
+    Raises ValueError if the run does not fit in memory or on the devices.
+    """
     check_shares(config, mesh.size)
-    program, init = compile_agent(config, make_algorithm(config), mesh, Session(), lambda text: None)
+    program, init = compile_agent(config, make_algorithm(config), mesh, session, lambda text: None)
     state = init()
     chunks = 0
     progress = np.zeros(config.iterations_per_chunk, np.float32)

@@ -8,12 +8,20 @@ import numpy as np
 from muzero_jax.config.config import Config
 from muzero_jax.config.fields import names
 from muzero_jax.run.flops import Flops
-from muzero_jax.run.metrics import FLOPS, Record, last_record
+from muzero_jax.run.metrics import FLOPS, MINUTES, Record, last_record
 from muzero_jax.storage.checkpoint import checkpoint_steps
 from muzero_jax.storage.run_directory import CHECKPOINTS, has_ended
 
 FIELDS = {name: name.removeprefix("max_") for name in names(Config, "budget")}
 """The config's fields of budgets, with their units."""
+SPENT = {
+    "minutes": MINUTES,
+    "frames": "total/frames",
+    "updates": "total/updates",
+    "flops": FLOPS,
+    "max_iterations": "iteration",
+}
+"""The metric of each that says how much of it is spent."""
 
 
 def describe(config: Config) -> str:
@@ -62,10 +70,9 @@ def spent(config: Config, done: Record) -> str | None:
 
 def _limits(config: Config, done: Record) -> Iterator[tuple[str, float, float]]:
     """The field of each given budget, its limit, and how much of it is spent."""
-    keys = "time/minutes", "total/frames", "total/updates", FLOPS, "iteration"
-    for field, key in zip(FIELDS, keys, strict=True):
+    for field in FIELDS:
         if (limit := getattr(config, field)) is not None:
-            yield field, limit, done.get(key, 0)
+            yield field, limit, done.get(SPENT[field], 0)
 
 
 def larger(config: Config, field: str, factor: float = 2.0) -> str:

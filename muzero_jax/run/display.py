@@ -89,7 +89,7 @@ class ProgressDisplay:
 
     def _fields(self, record: Mapping[str, Any]) -> dict[str, str]:
         """The record's values for the display, as text by label."""
-        elapsed = record.get("time/minutes", 0.0)
+        elapsed = record.get(metrics.MINUTES, 0.0)
         jump = record.get(_JUMP)
         scores = metrics.scores(record)
         counts = {"total/games": "games", **metrics.RATES}

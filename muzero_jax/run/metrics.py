@@ -186,9 +186,15 @@ def read_records(run_dir: str | Path) -> list[Record]:
 
 
 def last_record(run_dir: str | Path, *, up_to_iteration: int) -> Record:
-    """The newest record up to `up_to_iteration`, from which counts and times continue; empty if there is none."""
+    """The newest record up to `up_to_iteration`, from which counts and times continue; empty if there is none.
+
+    It has the newest mean return, even if no game has ended since.
+    """
     records = [record for record in read_records(run_dir) if record["iteration"] <= up_to_iteration]
-    return _finite(records[-1]) if records else {}
+    if not records:
+        return {}
+    returns = [record[RETURN] for record in records if record.get(RETURN) is not None]
+    return ({RETURN: returns[-1]} if returns else {}) | _finite(records[-1])
 
 
 def is_evaluation(record: Mapping[str, Any]) -> bool:

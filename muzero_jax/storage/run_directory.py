@@ -187,7 +187,10 @@ def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False, sourc
     if resume and not is_run:
         raise ValueError(f"there is no run to resume in {run_dir}; leave out --resume to start one")
     if is_run and not (resume or overwrite):
-        raise ValueError(f"{run_dir} holds a run already: --resume continues it, --overwrite deletes it first")
+        raise ValueError(
+            f"{run_dir} holds a run already: --resume continues it, --overwrite deletes it first; "
+            "or choose another --run-dir"
+        )
     if not is_run and run_dir.exists() and (not run_dir.is_dir() or _content(run_dir)):
         raise ValueError(f"{run_dir} exists but holds no run; choose another --run-dir")
     if is_run and (link := _link_in(run_dir)):
@@ -201,7 +204,7 @@ def check(run_dir: Path, *, resume: bool = False, overwrite: bool = False, sourc
             for each in sources
             if (agent_file.find(each) or from_home(each)).resolve().is_relative_to(run_dir.resolve())
         ]
-        if lost and not resume:
+        if lost:
             raise ValueError(f"--overwrite would delete {lost[0]}, which the new run reads; choose another --run-dir")
 
 

@@ -395,7 +395,9 @@ def test_a_network_that_an_algorithm_brings_is_asked_for_the_configs_heads():
 
 def test_gamma_is_measured_also_while_a_program_is_traced():
     """Searches are made then, and random games of rules without a constant discount cannot be traced."""
-    algorithm = make_algorithm(changed("network", predict_discount=True), environment_from(pig.make(), "pig"))
+    algorithm = make_algorithm(
+        changed("network", predict_discount=True), environment_from(pig.make(), "pig")._replace(gamma=None)
+    )
     assert algorithm.environment.discount is None
     state = program.make_init(algorithm, 0, make_mesh(1)).eval_shape()
     assert state.actor.num_moves.shape == (8,)

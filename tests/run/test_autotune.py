@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from muzero_jax.config.fields import differing
+from muzero_jax.config.session import Session
 from muzero_jax.ops.mesh import make_mesh
 from muzero_jax.run import autotune
 from muzero_jax.run.autotune import TunedSizes
@@ -25,12 +26,12 @@ def tuned(monkeypatch):
     def tune(speed, config=CONFIG, *, minutes=1.0):
         lines, tried = [], []
 
-        def measure(config, mesh):
+        def measure(config, mesh, session):
             tried.append(autotune.sizes_of(config))
             return float(speed(tried[-1]))
 
         monkeypatch.setattr(autotune, "measure", measure)
-        found = autotune.tune(config, make_mesh(2), minutes=minutes, say=lines.append)
+        found = autotune.tune(config, make_mesh(2), Session(autotune_minutes=minutes), lines.append)
         return found, [line.removeprefix("autotune: ") for line in lines], tried
 
     return tune

@@ -60,7 +60,11 @@ def test_a_resumed_run_reads_the_last_record_up_to_its_checkpoint(tmp_path):
     with open_metrics(tmp_path, tensorboard=False) as write:
         write({"iteration": 8, "time/minutes": 1.0, "train/loss": np.nan})
         write({"iteration": 16, "time/minutes": 2.0})
+        write({"iteration": 24, RETURN: 3.0})
+        write({"iteration": 32, RETURN: 5.0})
+        write({"iteration": 40, "time/minutes": 3.0})
     assert last_record(tmp_path, up_to_iteration=15) == {"iteration": 8, "time/minutes": 1.0}
+    assert last_record(tmp_path, up_to_iteration=40) == {"iteration": 40, "time/minutes": 3.0, RETURN: 5.0}
 
 
 def test_tensorboard_events_hold_the_scalars(tmp_path):

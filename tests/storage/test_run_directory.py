@@ -171,7 +171,6 @@ def test_overwrite_is_refused_if_the_new_run_reads_what_it_would_delete(tmp_path
         with pytest.raises(ValueError, match=f"--overwrite would delete {source}"):
             run_directory.check(run_dir, overwrite=True, sources=[str(source)])
     run_directory.check(run_dir, overwrite=True, sources=["agent:hex_5x5", str(tmp_path / "run2")])
-    run_directory.check(run_dir, resume=True, overwrite=True, sources=[str(run_dir)])
 
 
 @pytest.mark.parametrize("changes", [{}, {"overwrite": True}, {"resume": True}])

@@ -36,6 +36,8 @@ def examine(environment: Environment, *, max_moves: int = MOST_MOVES, largest: f
         moves = guarded(random_play.play, "playing random games")(environment, num_games=NUM_GAMES, max_moves=max_moves)
     except Fault as fault:
         return Findings([str(fault)], [])
+    if environment.num_players == 2 and (others := set(moves.player[~moves.over].tolist()) - {0, 1}):
+        return Findings([f"current_player is {max(others)} in some position; it must be 0 or 1"], [])
     problems = broken(_problems(environment, moves) | _sizes(moves, largest), moves._asdict())
     for look in (promises.view, promises.chance, promises.symmetries):
         problems += look(environment)
@@ -67,7 +69,8 @@ def _problems(environment: Environment, moves: Moves) -> Rules:
         "a move has the discount 0, which ends a game, but is_last is False": goes_on & (d == 0),
         "the discount after a move is {discount:g}; where the other player moves next it must be negative, else "
         "positive": wrong,
-        "the discount is never negative, but this is a two-player game; it must be negative where the turn changes": (
+        "the discount is never negative, but this is a two-player game; it must be negative where the turn changes "
+        "(if you write step: current_player never changes)": (
             goes_on & (is_for_two and not wrong.any() and (d[goes_on] > 0).all())
         ),
         f"environment.discount is {constant}, but a move has {{discount:g}}; set it to None if turns do not always "

@@ -166,7 +166,7 @@ def help_text(flags: Iterable[Flag], *, everything: bool = True) -> str:
     """A line and a sentence for each flag, or only for the common ones if not `everything`."""
     flags = list(flags)
     shown = [flag for flag in flags if everything or flag.field.fact.common]
-    rest = f"{HELP_ALL} shows the other {len(flags) - len(shown)}. docs/config.md and docs/commands.md explain them."
+    rest = f"{HELP_ALL} shows the other {len(flags) - len(shown)}; docs/commands.md says where pages explain them."
     off = "A switch is turned off by --no-FLAG, in a group by --GROUP.no-FLAG."
     return "\n".join([*(line for flag in shown for line in _lines(flag)), "", *([] if everything else [rest]), off])
 

@@ -85,6 +85,12 @@ def overridden(base: Config, given: FlagTexts) -> Config:
     if config.network.file and (unheard := [name for name in names(Config, "built_in") if name in given]):
         option = f"--network.options {unheard[0].partition('.')[2]}=..."
         raise ValueError(f"{flag_of(unheard[0])} has no effect on a network of your own; write {option}")
+    if "network.canonical" in given and config.network.canonical and not config.network.is_canonical:
+        kind = config.network.kind
+        raise ValueError(
+            f"--network.canonical has no effect with --network.kind {kind}; add --network.kind observation or "
+            "fully_convolutional, or leave it out"
+        )
     return config
 
 

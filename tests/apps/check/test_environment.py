@@ -108,6 +108,18 @@ AlwaysRewarded = broken("AlwaysRewarded", **ALONE)
 FloatStones = broken("FloatStones", after=lambda _, stones, action: USUAL.after(stones, action) * 1.0)
 AnotherState = broken("AnotherState", step=lambda _, *of: tuple(USUAL.step(*of)))
 AsksInPython = broken("AsksInPython", after=lambda _, stones, action: stones - 2 if stones > 2 else stones - 1)
+ScalarRewards = broken(
+    "ScalarRewards",
+    init=lambda self, key: self.state(jnp.int32(5), jnp.int32(0), jnp.float32(0)),
+    rewards=lambda _, stones, mover: jnp.where(stones == 0, 1.0, 0.0),
+)
+CountsPlayersFromOne = broken(
+    "CountsPlayersFromOne",
+    init=lambda self, key: self.state(jnp.int32(5), jnp.int32(1), jnp.zeros(2)),
+    step=lambda self, state, action, key: Heap.step(self, state, action, key)._replace(
+        current_player=3 - state.current_player
+    ),
+)
 NoTruncated = broken("NoTruncated", object, init=lambda _, key: {"current_player": 0}, step=lambda _, state, *of: state)
 
 
@@ -123,6 +135,8 @@ PGX_LIKE = {
     AlwaysRewarded: "rewards of a random game add up to",
     FloatStones: r"stones is int32\[\] after init but float32\[\] after a move",
     AnotherState: "move raised AttributeError",
+    ScalarRewards: r"rewards must be float32\[2\], but is float32\[\]",
+    CountsPlayersFromOne: "current_player is 2 in some position; it must be 0 or 1",
     NoTruncated: "has no current_player",
     RewardsTheOther: "^doubt: whoever made the last move lost",
 }
@@ -185,7 +199,7 @@ ENVIRONMENTS = {
     r"reward, .* but is float32\[2\]": moved(lambda step, _: step._replace(reward=step.state.rewards)),
     "environment.discount is 1.0, but a move has -1": HEAP._replace(discount=1.0),
     "observe or legal differs": HEAP._replace(observe=lambda state: state.observation + 1),
-    r"legal gives must be bool\[2\]": HEAP._replace(legal=lambda state: state.legal_action_mask * 1.0),
+    r"legal_action_mask\) must be bool\[2\]": HEAP._replace(legal=lambda state: state.legal_action_mask * 1.0),
 }
 
 

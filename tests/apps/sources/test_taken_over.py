@@ -241,6 +241,7 @@ def changed(**fields):
         (CONFIG, changed(activation="gelu"), "its network.activation was relu, not gelu; they fit"),
         (CONFIG, changed(support_range=100.0), "its network.support-range was 1.0, not 100.0; they fit"),
         (CONFIG, changed(squash=True), "its network.squash was False, not True; they fit"),
+        (changed(num_bins=1), changed(num_bins=1, squash=True), "its network.squash was False, not True; they fit"),
     ],
 )
 def test_weights_that_do_not_fit_give_a_one_line_error(tmp_path, made_with, config, says):

@@ -62,5 +62,5 @@ def make_oracle(game: Game, board_size: int | None) -> Oracle:
     known = [f"{name} up to {size}x{size}" if size else name for name, size in sizes.items()]
     raise ValueError(
         f"{board} has no oracle: exact play is known for {', '.join(known[:-1])} and {known[-1]}; "
-        "measure this run with a match instead (evaluate.py match)"
+        "measure this run with a match instead (evaluate.py match), or one that fits every board with --board-size"
     )
