@@ -139,6 +139,7 @@ def test_an_environment_of_the_catalogue_keeps_its_game(write):
     "text, says",
     [
         ("def make(): return 3", "returns an object of type int"),
+        ("import a_file_beside_it", "installed packages only"),
         (CHECKS + "import Heap\nclass make(Heap):\n    def mask(self, stones):\n        1 / 0", "ZeroDivision.*FILE:4"),
         (CHECKS + "import Heap\nclass make(Heap):\n    num_players = 3", "FILE: .* is a game for 3 players"),
         (PIG.format("resolve = property()"), "FILE has num_outcomes, but no resolve"),
