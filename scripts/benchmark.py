@@ -40,8 +40,8 @@ class Arguments:
     """fewer cases and rounds; gpu: sizes for a CPU"""
     out: Path | None = None
     """also write the JSON to this file, after every case or part"""
-    minutes: float = day.MINUTES
-    """minutes for all parts of suite gpu together"""
+    minutes: float | None = None
+    """suite gpu: minutes for all its parts together; default: 14"""
     before: Path | None = None
     """suite gpu: an older checkout, which trains Hex 5x5 in turn with this one, in the time of suite chunk"""
     compare: Path | None = None
@@ -101,14 +101,19 @@ def main(arguments: list[str]) -> int:
         check_writable(out, "--out")
     tables = sys.stderr if a.json else sys.stdout
     before = a.before.resolve() if a.before else None
-    if before and a.suite != "gpu":
-        raise ValueError("--before is for --suite gpu")
+    if a.suite != "gpu" and (lost := [name for name in ("before", "minutes") if getattr(a, name) is not None]):
+        raise ValueError(f"--{lost[0]} is for --suite gpu")
+    names = SUITES if a.suite == "all" else (a.suite,)
+    if old and not any(suite in names for suite, *_ in old):
+        raise ValueError(f"{a.compare} has no ratio of {' or '.join(names)}; name another report, or another --suite")
     if a.suite == "gpu":
         if out is None or out.suffix != ".json" or old:
             raise ValueError("--suite gpu needs --out FILE.json (other files go to folder FILE), and no --compare")
-        new = day.measure(out, a.minutes, quick=a.quick, say=partial(print, file=tables, flush=True), before=before)
+        new = day.measure(
+            out, a.minutes or day.MINUTES, quick=a.quick, say=partial(print, file=tables, flush=True), before=before
+        )
     else:
-        new = measure(SUITES if a.suite == "all" else (a.suite,), a.quick, out, tables)
+        new = measure(names, a.quick, out, tables)
     if a.json:
         print(json.dumps(new, indent=2))
     slower = compare(promised(new), old) if old else []

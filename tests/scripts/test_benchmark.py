@@ -1,5 +1,6 @@
 """The benchmark and the hardware report: a regression is named, and programs do the work that they count."""
 
+import json
 import shlex
 from dataclasses import replace
 from pathlib import Path
@@ -105,3 +106,22 @@ def test_before_must_be_a_checkout_and_makes_nothing_otherwise(tmp_path, capsys)
     flags = ["--suite", "gpu", "--out", str(tmp_path / "day.json"), "--before", str(tmp_path / "none")]
     assert report_errors(benchmark.main, flags) == 2 and "is no checkout" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "flags, says",
+    [
+        (["--minutes", "3"], "--minutes is for --suite gpu"),
+        (["--suite", "learner", "--compare", "OLD"], "has no ratio of learner"),
+        (["--compare", "NONE"], "has no ratio with an aim"),
+    ],
+)
+def test_flags_without_effect_and_reports_without_a_shared_ratio_are_refused_before_measuring(
+    flags, says, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setattr(benchmark, "measure", None)
+    files = {"OLD": [record(4.0)], "NONE": []}
+    for name, results in files.items():
+        (tmp_path / name).write_text(json.dumps({"results": results}))
+    words = [str(tmp_path / word) if word in files else word for word in flags]
+    assert report_errors(benchmark.main, words) == 2 and says in capsys.readouterr().err
