@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from muzero_jax.algorithm import learning, make_algorithm, playing
+from muzero_jax.networks.value_transform import squash, unsquash
 from muzero_jax.types import Chance, Symmetries
 from tests.reference.models import BOARD
 from tests.reference.tiny_run import CONFIG
@@ -92,9 +93,10 @@ def test_with_known_outcomes_symmetries_need_an_outcome_permutation():
 
 
 def test_the_config_sets_the_support_of_large_returns():
+    """Bin 190 of 255 stands halfway up the squashed line, far below half of the largest value."""
     config = config_of(num_bins=255, support_range=1000.0, squash=True)
     model = made(config, BOARD).model
     assert model.bound == 1000.0
-    np.testing.assert_allclose(
-        model.to_scalar(100.0 * jnp.eye(255)[jnp.array([0, 127, 254])]), [-1000, 0, 1000], atol=0.1
-    )
+    found = model.to_scalar(100.0 * jnp.eye(255)[jnp.array([0, 127, 190, 254])])
+    halfway = unsquash(63 / 127 * squash(jnp.float32(1000.0)))
+    np.testing.assert_allclose(found, [-1000, 0, halfway, 1000], rtol=1e-3, atol=0.1)

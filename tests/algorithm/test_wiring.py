@@ -12,8 +12,10 @@ import pytest
 from jax.sharding import PartitionSpec
 
 from examples import pig
-from muzero_jax.algorithm import make_algorithm, playing, training
+from muzero_jax.agent import make_agent
+from muzero_jax.algorithm import learning, make_algorithm, playing, training
 from muzero_jax.apps import start
+from muzero_jax.config.config import with_values
 from muzero_jax.config.session import Session
 from muzero_jax.games.own_game import environment_from
 from muzero_jax.learning import targets
@@ -205,6 +207,39 @@ def test_the_rollout_gets_replaced_fields_of_the_algorithm():
     assert seen["search"].args == (("my game", "my network"), None, True)
 
 
+def test_self_play_uses_the_newest_weights_and_evaluation_the_agents():
+    """Not those of the target network; what is measured and saved is the average, if there is one."""
+    seen = []
+
+    def rollout(params, actor, key, **bound):
+        seen.append(params)
+        raise StopIteration
+
+    algorithm = tiny_run.algorithm()._replace(rollout=rollout)
+    learner = LearnerState("new", None, None, "target", "average")  # type: ignore
+    state = TrainState(ActorState(None, None), learner, None, jnp.int32(0), jax.random.key(0))  # type: ignore
+    with pytest.raises(StopIteration):
+        jax.vmap(lambda progress: training.train_iteration(state, progress, algorithm=algorithm), axis_name=AXIS)(
+            jnp.zeros(1)
+        )
+    assert seen == ["new"] and run.Run.params.fget(Mock(state=state)) == "average"
+
+
+def test_only_self_plays_searches_are_cheap_and_only_its_full_ones_noisy(monkeypatch):
+    seen = []
+    monkeypatch.setitem(
+        playing.GUMBEL_SEARCHES,
+        "own",
+        lambda world, **bound: seen.append((bound["num_simulations"], bound["gumbel_scale"])) or print,
+    )
+    config = changed("self_play", full_search_share=0.25, cheap_simulations=2)
+    algorithm = make_algorithm(replace(config, search=replace(config.search, engine="own")))
+    algorithm.search()
+    algorithm.search(noise=True)
+    full = CONFIG.search.num_simulations
+    assert seen == [(full, 0.0), (full, CONFIG.search.gumbel_scale), (2, 0.0)]
+
+
 def test_playout_cap_searches_the_configured_share_in_full_and_the_rest_cheaply(params):
     algorithm = make_algorithm(changed("self_play", full_search_share=0.25, cheap_simulations=2))
     search = jax.jit(algorithm.search(noise=True))
@@ -236,6 +271,72 @@ def test_the_learning_rate_falls_with_the_progress_and_the_average_follows(param
     chex.assert_trees_all_close(second.average_params, mean, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("values", "terms"),
+    [
+        ({"network.kind": "mlp", "network.chance_codes": 4}, "reconstruction consistency chance commitment"),
+        ({"model": "learned_legality", "network.predict_discount": True}, "legality discount"),
+        ({"search.policy": "none", "model": "none"}, "policy advantage action_value"),
+    ],
+)
+def test_each_term_has_the_weight_of_its_own_name(values, terms):
+    names = terms.split()
+    weights = {f"optimiser.{name}_weight": 2.0 + index for index, name in enumerate(names)}
+    found = {term.name: term.weight for term in make_algorithm(with_values(CONFIG, weights | values)).terms}
+    assert {name: found[name] for name in names} == {name: weights[f"optimiser.{name}_weight"] for name in names}
+
+
+OWN_SEARCH = {
+    "value_scale": 0.3,
+    "maxvisit_init": 7.0,
+    "rescale_values": not CONFIG.search.rescale_values,
+    "improved_value": not CONFIG.search.improved_value,
+    "gumbel_scale": 0.4,
+    "dirichlet_fraction": 0.11,
+    "dirichlet_alpha": 0.22,
+    "pb_c_init": 1.5,
+    "pb_c_base": 99.0,
+    "temperature": 0.6,
+}
+
+
+@pytest.mark.parametrize(("policy", "table"), [("gumbel", playing.GUMBEL_SEARCHES), ("puct", playing.PUCT_SEARCHES)])
+def test_every_field_of_the_search_reaches_its_argument(policy, table, monkeypatch):
+    seen = {}
+    monkeypatch.setitem(table, "own", lambda world, **bound: seen.update(bound) or print)
+    values = OWN_SEARCH | {"policy": policy, "engine": "own"}
+    config = with_values(CONFIG, {f"search.{name}": value for name, value in values.items()})
+    make_algorithm(config).search(noise=True)
+    given = seen | (seen["qtransform"]._asdict() if "qtransform" in seen else {})
+    shared = [name for name in OWN_SEARCH if name in given]
+    assert len(shared) == 5 and [given[name] for name in shared] == [OWN_SEARCH[name] for name in shared]
+
+
+def test_other_fields_reach_the_functions_that_read_them():
+    values = {
+        "self_play.sampled_moves": 3,
+        "targets.discount": 0.9,
+        "targets.search_value_weight": 0.5,
+        "optimiser.target_decay": 0.9,
+        "replay.priority_exponent": 0.6,
+        "replay.importance_exponent": 0.4,
+    }
+    config = with_values(CONFIG, values)
+    algorithm = make_algorithm(config)
+    assert algorithm.choose.keywords["sampled_moves"] == 3 and algorithm.environment.discount == -0.9
+    drawn = algorithm.sample.keywords
+    assert (drawn["priority_exponent"], drawn["importance_exponent"]) == (0.6, 0.4)
+    assert learning.follow_of(config).keywords == {"decay": 0.9}
+    priorities = algorithm.write_back.keywords["make_returns"]
+    assert "search_value_weight" not in priorities.keywords, "priorities are of pure returns"
+    assert make_agent(config, algorithm).num_simulations == CONFIG.evaluation.num_simulations
+
+
+def test_canonical_observations_are_asked_of_the_network():
+    config = replace(changed("network", kind="observation", canonical=True), env="hex", board_size=3)
+    assert playing.wanted_abilities(config, playing.build_environment(config)).canonical
+
+
 def test_each_loss_has_the_weight_of_its_own_name(params, window):
     weights = {"reward": 2.0, "value": 3.0, "policy": 5.0, "reconstruction": 7.0}
     config = changed("optimiser", **{f"{name}_weight": weight for name, weight in weights.items()})
@@ -258,6 +359,7 @@ def test_only_the_observations_that_losses_and_reanalyze_need_are_gathered():
 
     assert length(CONFIG) == 1
     assert length(changed("optimiser", reconstruction_weight=1.0)) == 3
+    assert length(changed("optimiser", consistency_weight=1.0)) == 3
     assert length(changed("replay", reanalyze_fraction=0.1)) == 3
     short = replace(changed("replay", reanalyze_fraction=0.1), targets=replace(CONFIG.targets, td_steps=2))
     assert length(short) == short.window_length == 5  # short returns bootstrap from every frame

@@ -89,6 +89,17 @@ def test_an_observation_of_a_phantom_game_is_what_became_of_the_own_tries_in_any
     assert len(orders) > len(sight_of)
 
 
+@pytest.mark.parametrize("name", ["kuhn_poker", "leduc_holdem", "liars_dice"])
+def test_of_a_position_that_a_player_may_see_only_the_own_hand_is_shown(name):
+    environment = make_environment(name)
+    game = game_of(environment)
+    state = environment.init(jax.random.key(0))
+    first = int(state.current_player)
+    both = game.view.hands(state)
+    own, other = (game.view.hands(game.veil(state, player)) for player in (first, 1 - first))
+    assert own == (both[0], "?") and other == ("?", both[1])
+
+
 def test_the_best_hand_wins_in_leduc_and_the_first_player_may_act_twice():
     seen = {"pair": 0, "high": 0, "equal": 0, "twice": 0}
     for moves in played("leduc_holdem"):

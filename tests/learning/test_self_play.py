@@ -219,17 +219,15 @@ def test_a_rollout_counts_the_moves_of_games_in_progress(rollout, start, traject
     assert 0 < max(once.num_moves) < 9
 
 
-def test_a_return_counts_every_move_of_a_game_however_long_it_is():
-    """A point a move: game 0 is in its 239th move of 240, game 1 begins; of four rollouts of 60 moves the first ends
-    game 0 and the last ends game 1.
-    """
+def a_point_a_move(num_moves, *, last_discount=0.0):
+    """A game for one that lasts so many moves, each of which earns a point; 1 as its last discount: a time limit."""
 
     def move(state, action, key):
-        is_last = state == 239
-        return Step(state + 1, jnp.float32(1), jnp.where(is_last, 0.0, 1.0), is_last)
+        is_last = state == num_moves - 1
+        return Step(state + 1, jnp.float32(1), jnp.where(is_last, last_discount, 1.0), is_last)
 
-    environment = Environment(
-        name="long",
+    return Environment(
+        name="points",
         init=lambda key: jnp.int32(0),
         move=move,
         observe=lambda state: state[None],
@@ -239,6 +237,29 @@ def test_a_return_counts_every_move_of_a_game_however_long_it_is():
         num_players=1,
         discount=1.0,
     )
+
+
+@pytest.mark.parametrize("last_discount", [0.0, 1.0])
+def test_rules_and_time_limits_end_an_episodes_return_and_length(last_discount):
+    """Twelve moves of two games of five moves: four end, and two are in their third move."""
+    environment = a_point_a_move(5, last_discount=last_discount)
+    start = begun(environment, 2)
+    play = jax.jit(partial(self_play.rollout, environment=environment, search=random_search, length=12))
+    after, frames = play(0.0, start, jax.random.key(1))
+    assert after.return_so_far.tolist() == after.num_moves.tolist() == after.env_state.tolist() == [2, 2]
+    found = self_play.statistics(frames, start, after)
+    assert (found["selfplay/games"], found["selfplay/finished_returns"], found["selfplay/finished_frames"]) == (
+        4,
+        20,
+        20,
+    )
+
+
+def test_a_return_counts_every_move_of_a_game_however_long_it_is():
+    """A point a move: game 0 is in its 239th move of 240, game 1 begins; of four rollouts of 60 moves the first ends
+    game 0 and the last ends game 1.
+    """
+    environment = a_point_a_move(240)
     start = begun(environment, 2)
     actor = ActorState(jnp.array([238, 0]), jnp.array([238, 0]), jnp.array([238.0, 0.0]))
     assert jax.tree.map(jnp.shape, actor) == jax.tree.map(jnp.shape, start)

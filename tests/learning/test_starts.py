@@ -15,6 +15,7 @@ from muzero_jax.learning import self_play, starts
 from muzero_jax.ops.legal_actions import uniform_legal_action
 from muzero_jax.run import program
 from muzero_jax.types import SearchOutput
+from tests.learning.test_self_play import a_point_a_move
 from tests.reference import tiny_run
 from tests.reference.tiny_run import CONFIG, assert_same, on_host
 from tests.reference.windows import make_window
@@ -200,6 +201,18 @@ def test_lengths_are_counted_of_games_that_began_at_the_beginning():
     found = self_play.statistics(trajectory, before, after)
     assert found["selfplay/whole_games"] == len(lengths) < found["selfplay/games"] == trajectory.is_last.sum()
     assert found["selfplay/finished_frames"] == sum(lengths)
+
+
+def test_returns_are_counted_of_games_that_began_at_the_beginning():
+    """Five moves of a point each, so that a game that began later would return less."""
+    environment = a_point_a_move(5)
+    kind = starts.random_moves(share=0.5, most=3)
+    start = jax.jit(partial(self_play.init, environment, num_envs=16, starts=kind))(jax.random.key(0))
+    play = jax.jit(partial(self_play.rollout, environment=environment, search=random_search, length=20, starts=kind))
+    after, frames = play(0.0, start, jax.random.key(1))
+    found = self_play.statistics(frames, start, after)
+    assert found["selfplay/finished_returns"] == 5 * found["selfplay/whole_games"] == found["selfplay/finished_frames"]
+    assert 0 < found["selfplay/whole_games"] < found["selfplay/games"]
 
 
 @pytest.mark.slow

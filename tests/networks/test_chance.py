@@ -37,6 +37,13 @@ def test_a_move_and_a_code_have_outputs_of_one_shape(case):
     assert root.extras["chance_logits"].shape == (N, C)
 
 
+def test_embeddings_after_moves_and_after_codes_are_scaled(case):
+    _, params, _, recurrent, root = case
+    for index in (jnp.arange(N), A + jnp.arange(N)):
+        flat = np.reshape(recurrent(params, root.embedding, index).embedding, (N, -1))
+        np.testing.assert_allclose([flat.min(axis=1), flat.max(axis=1)], [[0] * N, [1] * N], atol=1e-3)
+
+
 def test_every_move_and_code_has_its_own_embedding_and_no_index_gives_nan(case):
     _, params, _, recurrent, root = case
     one = jnp.broadcast_to(root.embedding[:1], root.embedding.shape)

@@ -336,6 +336,14 @@ def test_a_move_has_the_reward_and_discount_1_and_an_outcome_the_signed_discount
     np.testing.assert_allclose(state.prior, [[1.0, 0.0]])
 
 
+def test_the_last_code_of_an_encoder_ends_the_game():
+    model = MODEL._replace(num_codes=2, encode_chance=lambda *inputs: inputs)
+    world, key, zero = learned_chance_model(model, -0.9, num_actions=1), jax.random.key(0), jnp.zeros(1, jnp.int32)
+    after = world.expand(BY_HAND, key, zero, world.root(BY_HAND, roots_of(BY_HAND, [0])).embedding)
+    discounts = [world.expand(BY_HAND, key, zero + code, after.embedding).discount for code in (0, 1)]
+    np.testing.assert_allclose(discounts, [[-0.9], [0.0]])
+
+
 def test_a_learned_model_may_predict_the_discount_of_an_outcome():
     """It is gamma times the expected sign; an afterstate's stays 1. If all moves seem illegal, all count."""
 

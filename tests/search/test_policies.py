@@ -172,6 +172,12 @@ def test_with_noise_search_explores(name):
     assert len({int(look(NOISY, name, equal, seed=seed).action) for seed in range(12)}) > 1
 
 
+@both
+def test_each_position_of_a_batch_has_its_own_noise(name):
+    found = look_at(NOISY, name, make_bandit([0.5] * 4), [0] * 64, [[1] * 4] * 64)
+    assert len(np.unique(found.action if name == "gumbel" else found.policy, axis=0)) > 2
+
+
 def test_fewer_simulations_than_considered_actions_visit_each_at_most_once():
     """Two simulations, up to 16 of 4 actions: the two with the largest logits are looked at, and the better chosen."""
     gumbel = make_searches(num_simulations=2, max_num_considered_actions=16)

@@ -11,7 +11,7 @@ from muzero_jax.algorithm.heads import DISCOUNT, LEGALITY
 from muzero_jax.games.environment import make_environment
 from muzero_jax.games.states import in_form
 from muzero_jax.search.simulator import expected_sign, ground_truth_model, learned_model
-from muzero_jax.types import Environment, NetworkOutput, Step
+from muzero_jax.types import Afterstate, Chance, Environment, NetworkOutput, Step
 from tests.reference.models import make_network, random_params
 from tests.reference.searches import gumbel, puct
 
@@ -97,7 +97,20 @@ def test_every_node_equals_mctxs_with_the_ground_truth_model(look, reference, ac
     np.testing.assert_allclose(own.value, mctxs.value, atol=1e-5)
 
 
-def test_a_time_limit_is_no_end_however_long_is_searched_past_it():
+def chance_before_every_position(state_is_last):
+    """Listed chance of two outcomes that change nothing; it earns nothing, and the move before it 1."""
+    return Chance(
+        2,
+        move=lambda state, action: Afterstate(
+            state + 1, jnp.float32(1), jnp.float32(1), jnp.bool_(False), jnp.bool_(True)
+        ),
+        probabilities=lambda state: jnp.full(2, 0.5),
+        resolve=lambda state, outcome: Step(state, jnp.float32(0), jnp.float32(0.9), state_is_last(state)),
+    )
+
+
+@pytest.mark.parametrize("chance", [None, chance_before_every_position(lambda state: state >= 3)], ids=["", "chance"])
+def test_a_time_limit_is_no_end_however_long_is_searched_past_it(chance):
     """Each move earns 1, gamma is 0.9, and every position has the value 10 = 1 + 0.9 * 10; the third move is the last.
 
     If moves past the limit led to an end, every further simulation would bring the values down.
@@ -117,6 +130,7 @@ def test_a_time_limit_is_no_end_however_long_is_searched_past_it():
             num_players=1,
             observation_shape=(1,),
             discount=0.9,
+            chance=chance,
         )
     )
 
@@ -125,7 +139,7 @@ def test_a_time_limit_is_no_end_however_long_is_searched_past_it():
         return NetworkOutput(observation, jnp.zeros((count, 2)), jnp.full((count, 1), 10.0), jnp.zeros((count, 1)))
 
     model = MODEL._replace(initial_inference=judge, to_scalar=lambda logits: logits[..., 0], heads=())
-    for engine in ("own", "passes"):
+    for engine in ("own", "passes") if chance is None else ("own",):
         search = gumbel(ground_truth_model(game, model), engine, num_simulations=32)
         last = jax.tree.map(lambda x: x[None], game.move(game.move(game.init(jax.random.key(0)), 0).state, 0).state)
         found = jax.jit(search)(None, jax.random.key(0), game.roots(last))

@@ -11,6 +11,8 @@ from muzero_jax import presets
 from muzero_jax.algorithm import make_algorithm
 from muzero_jax.config.config import flat
 from muzero_jax.config.validation import validate
+from muzero_jax.games import random_play
+from muzero_jax.games.environment import make_environment
 from muzero_jax.ops.devices import device_kind, made_for
 from muzero_jax.ops.mesh import make_mesh
 from muzero_jax.run.program import abstract_progress, make_chunk, make_init
@@ -66,6 +68,13 @@ def test_a_device_changes_only_sizes_and_search_and_never_the_replay_ratio(env, 
     assert changed - wider <= {"self_play.num_envs", "optimiser.batch_size", "search.engine"}
     assert bool(wider) == (kind == "large GPU" and config.network.kind == "fully_convolutional")
     assert validate(found) == found
+
+
+@pytest.mark.parametrize("env", ["backgammon", "leduc_holdem", "2048"])
+def test_returns_of_random_play_are_within_what_the_presets_values_can_be(env):
+    """A gammon counts twice, and a backgammon three times."""
+    moves = random_play.play(make_environment(env), num_games=16, max_moves=512)
+    assert 1 < np.abs(random_play.returns(moves)).max() <= presets.preset(env).network.support_range
 
 
 @pytest.mark.slow

@@ -43,6 +43,15 @@ def test_sampled_positions_are_distinct_undecided_late_enough_and_the_same_for_t
     np.testing.assert_array_equal(first.observation, again.observation)
 
 
+def test_positions_of_its_own_play_are_the_players_and_the_others_random():
+    """One who takes the last free cell soon has a corner that random play takes as often as any other cell."""
+    game = make_environment("tic_tac_toe")
+    last = Player("last", lambda params, key, states: 8 - jnp.argmax(states.legal_action_mask[:, ::-1], axis=-1))
+    found = positions.sample(game, last, None, num_positions=400, min_plies=1, seed=0)
+    has_corner = np.asarray(found.states.observation)[:, 2, 2].any(axis=-1)
+    assert has_corner[found.is_own_play].mean() > 0.7 > has_corner[~found.is_own_play].mean() + 0.1
+
+
 @pytest.mark.parametrize(
     "action, value, expected",
     [

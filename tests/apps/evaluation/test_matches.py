@@ -14,6 +14,7 @@ from muzero_jax.apps.evaluation.matches import MatchResult
 from muzero_jax.apps.evaluation.player import Player, random_player
 from muzero_jax.apps.evaluation.rollout_mcts import rollout_mcts_player
 from muzero_jax.games.environment import make_environment
+from muzero_jax.ops.mesh import make_mesh
 from tests.reference import tiny_run
 from tests.reference.nim import best_actions, make_nim, make_state
 
@@ -203,6 +204,14 @@ def test_a_match_on_two_devices_plays_every_opening_from_both_sides():
     assert summary["games"] == 8 == summary["wins"] + summary["losses"] and summary["wins"] > summary["losses"]
     assert summary["score_as_first"] == 1 and summary["illegal_actions"] == 0
     assert reports[0] == (0, 8) and match(BEST, None, jax.random.key(0)) == summary
+
+
+def test_devices_play_different_games():
+    """Else repeated games would count as samples."""
+    player = random_player(NIM)
+    match = arena.ShardedMatch(NIM, player, player, make_mesh(2), num_games=64, opening_plies=0)
+    moves = match.play(None, None, jax.random.key(0)).moves
+    assert (moves[:, :16] != moves[:, 16:]).any()
 
 
 def test_deterministic_players_play_every_opening_once_from_both_sides():

@@ -112,6 +112,16 @@ def test_opening_value_accuracy_is_recorded_and_counts_as_no_opponents_score(ver
     assert {"right": 5, "solved": 9}.items() <= summary["openings"].items() and final[metrics.OPENINGS] == 5 / 9
 
 
+def test_a_new_version_meets_the_weights_of_the_older_ones(versions):
+    ours = versions()
+    ours.begin(PARAMS)
+    for iteration in (2, 4):
+        ours.measure({"weights": PARAMS["weights"] + iteration}, iteration)
+    calls = [call for call in ours.arena.play.call_args_list if call.args[0] == "self"]
+    met = [(call.args[1]["weights"][0], call.kwargs["rival"]["weights"][0]) for call in calls]
+    assert met == [(3, 1), (5, 1), (5, 3)]
+
+
 def test_the_untrained_version_has_elo_0(versions, tmp_path):
     ours = versions()
     assert ours.begin(PARAMS) == ours.begin(PARAMS) == {"eval/elo": 0.0}  # also if it is resumed at once

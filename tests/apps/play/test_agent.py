@@ -87,7 +87,9 @@ def test_lines_begin_with_the_move_that_it_plays_and_can_be_played(agent):
     assert analysis.lines[0].actions[0] == analysis.action
     assert max(len(line.moves) for line in analysis.lines) > 1
     assert sum(line.visits for line in analysis.lines) <= analysis.num_simulations == 16
+    tree = agent.search(jax.tree.map(lambda x: x[None], state), 16).tree
     for line in analysis.lines:
+        assert line.value == pytest.approx(float(np.clip(tree.q[0, 0, line.actions[0]], -1, 1)), abs=1e-5)
         after = state
         for move, action in zip(line.moves, line.actions, strict=True):
             assert agent.notation.write(after, action) == move and agent.notation.read(after, move) == action

@@ -138,6 +138,13 @@ def test_stored_games_form_a_buffer_of_the_programs_shapes_and_sharding(games):
     np.testing.assert_array_equal(other[:12], [0, 3, 1, 4, 8, 5] * 2)
 
 
+def test_stored_games_begin_with_equal_priorities(games):
+    config = offline_config(games, replay=replace(CONFIG.replay, priority_exponent=1.0))
+    config = offline.fit_to_source(config, 2)
+    abstract = program.make_init(make_algorithm(config), 0, tiny_run.mesh()).eval_shape().replay
+    assert (np.asarray(open_source(config)(abstract).priority) == 1).all()
+
+
 def test_an_offline_run_resumes_bit_for_bit_without_its_source_and_records_only_learning(session, source, tmp_path):
     stored = restore_replay(source / "checkpoints", tiny_run.abstract_state().replay)[1]
     unbroken = tiny_run.make_init()()._replace(replay=stored)
@@ -232,6 +239,9 @@ def changed(**fields):
     return replace(CONFIG, network=replace(CONFIG.network, **fields))
 
 
+CANONICAL = replace(HEX, network=replace(CONFIG.network, kind="observation", canonical=True))
+
+
 @pytest.mark.parametrize(
     "made_with, config, says",
     [
@@ -241,6 +251,11 @@ def changed(**fields):
         (CONFIG, changed(activation="gelu"), "its network.activation was relu, not gelu; they fit"),
         (CONFIG, changed(support_range=100.0), "its network.support-range was 1.0, not 100.0; they fit"),
         (CONFIG, changed(squash=True), "its network.squash was False, not True; they fit"),
+        (
+            CANONICAL,
+            replace(CANONICAL, network=replace(CANONICAL.network, canonical=False)),
+            "network.canonical was True",
+        ),
         (changed(num_bins=1), changed(num_bins=1, squash=True), "its network.squash was False, not True; they fit"),
     ],
 )
