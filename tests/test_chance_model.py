@@ -100,3 +100,11 @@ def test_the_config_sets_the_support_of_large_returns():
     found = model.to_scalar(100.0 * jnp.eye(255)[jnp.array([0, 127, 190, 254])])
     halfway = unsquash(63 / 127 * squash(jnp.float32(1000.0)))
     np.testing.assert_allclose(found, [-1000, 0, halfway, 1000], rtol=1e-3, atol=0.1)
+
+
+def test_the_encoder_of_chance_sees_whole_batches():
+    optimiser = replace(CONFIG.optimiser, micro_batch_size=2)
+    config = replace(config_of(), optimiser=optimiser)
+    with pytest.raises(ValueError, match="micro-batch-size does not go with codes"):
+        made(config, CHANCY)
+    assert made(replace(config_of(chance_codes=0), optimiser=optimiser), CHANCY).model.encode_chance is None

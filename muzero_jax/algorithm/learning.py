@@ -198,8 +198,13 @@ def follow_of(config: Config) -> learner.Follow | None:
 
 
 def build_update(config: Config, model: Model) -> Callable[..., tuple[LearnerState, Metrics]]:
-    """One gradient step."""
+    """One gradient step; ValueError for small parts of a batch that a loss needs whole."""
     own = config.optimiser
+    if own.micro_batch_size and model.encode_chance:
+        raise ValueError(
+            "--optimiser.micro-batch-size does not go with codes of chance that are learned, which need whole batches; "
+            "leave it out, or add --network.chance-codes 0"
+        )
     schedule = learner.make_schedule(
         learning_rate=own.learning_rate, schedule=own.schedule, warmup_updates=own.warmup_updates
     )
@@ -272,7 +277,7 @@ def build_terms(config: Config, model: Model) -> tuple[Term, ...]:
 def micro_batch(config: Config, model: Model, batch_size: int) -> int:
     """How many of a device's `batch_size` windows one gradient computation takes at once."""
     micro_batch_size = config.optimiser.micro_batch_size
-    if config.compares_embeddings:  # it standardises over the whole batch
+    if config.compares_embeddings or model.encode_chance:  # they standardise or centre over the whole batch
         return batch_size
     if micro_batch_size:
         return largest_divisor(micro_batch_size, batch_size)

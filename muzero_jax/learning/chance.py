@@ -3,7 +3,8 @@
 A code says what chance did after a move. Either the game lists the outcomes and the code is one of them, or an encoder
 finds it in the next observation: the likeliest of C codes, as a one-hot whose gradient passes unchanged to the
 encoder's probabilities (straight through; van den Oord et al. 2017). The afterstate predicts the code, and search
-follows those predictions.
+follows those predictions. The encoder's logits are centred over the batch first, as else one code may be the likeliest
+of every window, and then nothing is learned of the others.
 
 An unknown code is drawn at random, like actions past the end of a game. An encoder cannot find the code of a game's
 last move, because the next frame belongs to another game; a listed outcome is known there. With an encoder the last of
@@ -60,11 +61,18 @@ def encode(model: Model, params: Params, batch: Batch) -> tuple[Array, dict[str,
     if not model.encode_chance:
         return codes, {}
     before, after = (jax.lax.collapse(x, 0, 2) for x in (batch.observation[:, :-1], batch.observation[:, 1:]))
-    logits = model.encode_chance(params, before, after).astype(jnp.float32)
-    probabilities = jnp.pad(jax.nn.softmax(logits[:, :-1]), ((0, 0), (0, 1))).reshape(*codes.shape, -1)
-    arbitrary = jax.nn.one_hot(codes, probabilities.shape[-1])
+    logits = model.encode_chance(params, before, after).astype(jnp.float32)[:, :-1]
     is_known = code_mask(batch, encoded=True)[..., None] > 0
+    logits = centred(logits, is_known.reshape(-1))
+    probabilities = jnp.pad(jax.nn.softmax(logits), ((0, 0), (0, 1))).reshape(*codes.shape, -1)
+    arbitrary = jax.nn.one_hot(codes, probabilities.shape[-1])
     return jnp.where(is_known, straight_through(probabilities), arbitrary), {"code_probabilities": probabilities}
+
+
+def centred(logits: Float[Array, "M C"], is_known: Bool[Array, "M"]) -> Float[Array, "M C"]:
+    """The logits, less the mean of each code over the known moves."""
+    known = is_known[:, None]
+    return logits - jnp.sum(logits * known, axis=0) / jnp.maximum(jnp.sum(known), 1)
 
 
 def straight_through(probabilities: Float[Array, "*n C"]) -> Float[Array, "*n C"]:

@@ -76,6 +76,14 @@ def test_straight_through_is_a_one_hot_with_the_gradient_of_the_probabilities():
     np.testing.assert_array_equal(gradient, weights)
 
 
+def test_a_code_that_is_likeliest_everywhere_is_not_the_one_of_every_move():
+    """The third move is not known, and does not count in the mean; without any known move nothing becomes NaN."""
+    logits = jnp.array([[5.0, 1.0], [5.0, 3.0], [-9.0, 100.0]])
+    found = chance.centred(logits, jnp.array([True, True, False]))
+    np.testing.assert_allclose(found[:2], [[0, -1], [0, 1]])
+    assert np.isfinite(chance.centred(logits, jnp.zeros(3, bool))).all()
+
+
 # --- losses by hand ---------------------------------------------------------------------------------------------------
 
 
@@ -204,11 +212,15 @@ def test_the_unroll_equals_a_plain_loop_and_every_loss_is_finite(num_actions, nu
 
     def by_hand(params, batch):
         output, found = model.initial_inference(params, batch.observation[:, 0]), []
+        all_codes = batch.extras["codes"]
+        if encodes:  # the likeliest code but the last, after the mean over the known moves of all windows is taken away
+            pairs = [(batch.observation[:, k], batch.observation[:, k + 1]) for k in range(K)]
+            seen = jnp.stack([model.encode_chance(params, *pair) for pair in pairs], axis=1)[..., :-1]
+            known = batch.targets.alive[:, 1:] > 0
+            seen -= seen.mean(axis=(0, 1), where=known[..., None])
+            all_codes = jnp.where(known, jnp.argmax(seen, axis=-1), all_codes)
         for k in range(K):
-            codes = batch.extras["codes"][:, k]
-            if encodes:
-                seen = model.encode_chance(params, batch.observation[:, k], batch.observation[:, k + 1])
-                codes = jnp.where(batch.targets.alive[:, k + 1] > 0, jnp.argmax(seen, axis=-1), codes)
+            codes = all_codes[:, k]
             moved = model.recurrent_inference(params, output.embedding, batch.actions[:, k])
             output = model.recurrent_inference(params, moved.embedding, num_actions + codes)
             expected = moved.extras["chance_logits"]

@@ -38,6 +38,7 @@ def test_on_a_cpu_parts_fit_in_the_cache_but_are_never_small(monkeypatch, platfo
         ({"kind": "tower"}, {}, 32),
         ({"kind": "tower"}, {"micro_batch_size": 10}, 8),
         ({"kind": "tower"}, {"consistency_weight": 2.0}, 128),  # this loss is no mean over windows
+        ({"kind": "tower", "chance_codes": 4}, {}, 128),  # nor are those after codes, which a batch's mean decides
         ({"kind": "observation", "width": 2048}, {}, 128),  # dense layers would read all weights again for each part
         ({"kind": "observation", "width": 2048}, {"micro_batch_size": 64}, 64),
     ],
