@@ -5,12 +5,14 @@ Times are on two AMD EPYC cores without an accelerator, unless stated otherwise.
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from muzero_jax.config.config import Config
 from muzero_jax.ops.devices import device_kind, has_little_memory
 from muzero_jax.own import python_file
 from muzero_jax.presets.boards import (
     animal_shogi,
+    chess,
     connect_four,
     go_9x9,
     othello,
@@ -32,6 +34,8 @@ GAMES: dict[str, Callable[[], Config]] = {
     "othello": othello,
     "go_9x9": go_9x9,
     "animal_shogi": animal_shogi,
+    "chess": partial(chess, "chess"),
+    "gardner_chess": partial(chess, "gardner_chess"),
     "2048": game_2048,
     "backgammon": backgammon,
 }
