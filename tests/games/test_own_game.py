@@ -53,7 +53,7 @@ def test_a_game_of_only_rules_has_no_symmetry_except_the_identity_and_one_size()
     symmetries = environment.board.symmetries
     assert symmetries.action_permutation.tolist() == [[0, 1, 2]] and not symmetries.observation_flip.any()
     assert symmetries.observation_permutation.tolist() == [list(range(12))]
-    with pytest.raises(ValueError, match="leave the board size out"):
+    with pytest.raises(ValueError, match="leave --board-size out"):
         environment_of(drop.DROP, board_size=4)
 
 
