@@ -110,7 +110,11 @@ def main(arguments: list[str]) -> int:
         if out is None or out.suffix != ".json" or old:
             raise ValueError("--suite gpu needs --out FILE.json (other files go to folder FILE), and no --compare")
         new = day.measure(
-            out, a.minutes or day.MINUTES, quick=a.quick, say=partial(print, file=tables, flush=True), before=before
+            out,
+            day.MINUTES if a.minutes is None else a.minutes,
+            quick=a.quick,
+            say=partial(print, file=tables, flush=True),
+            before=before,
         )
     else:
         new = measure(names, a.quick, out, tables)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import jax.numpy as jnp
 import optax
@@ -122,7 +122,7 @@ def build_write_back(config: Config) -> Callable[[Sample, Transition, Batch], tu
 def build_targets(config: Config) -> Callable[..., Targets]:
     """Makes the targets of K + 1 predictions of each window, in the same way throughout the run.
 
-    A variant may change arguments of `targets.make`: (windows, progress, td_lambda=...) -> the targets.
+    A variant may give another lambda: (windows, progress, td_lambda=...) -> the targets.
     """
     make = build_returns(config, unroll_steps=config.unroll_steps)
     stops = build_stops(config)
@@ -133,10 +133,10 @@ def build_targets(config: Config) -> Callable[..., Targets]:
         return squash(x) / squash(jnp.float32(largest)) if config.network.squash else x / largest
 
     def make_targets(
-        window: Transition, progress: Array, *, search_value_weight: float = own_weight, **changes: Any
+        window: Transition, progress: Array, *, td_lambda: float | Array = config.targets.td_lambda
     ) -> Targets:
-        wanted = make(window, search_value_weight=search_value_weight, **changes)
-        returns = make(window, **changes) if search_value_weight else wanted
+        wanted = make(window, td_lambda=td_lambda, search_value_weight=own_weight)
+        returns = make(window, td_lambda=td_lambda) if own_weight else wanted
         if config.search.policy == "none":
             played = targets.played_returns(window, returns, stops(window))
             wanted = wanted._replace(by_action={"action_value": played / largest})

@@ -67,8 +67,8 @@ class Algorithm(NamedTuple):
     """(learner, N starts, windows, key, search=) -> the windows with fresh policies and values, or unchanged; what is
     written back into the buffer; and metrics"""
     make_targets: Callable[[Transition, Array], Targets]
-    """(windows [N, L, ...], progress) -> the targets of K + 1 predictions; the configured one also takes arguments of
-    `targets.make` instead of the config's"""
+    """(windows [N, L, ...], progress) -> the targets of K + 1 predictions; the configured one also takes
+    `td_lambda`, a number or an array, instead of the config's"""
     make_batch: Callable[..., Batch]
     """(windows, their targets, weights [N], key, num_frames=) -> the batch that a gradient step reads"""
     augment: Callable[[Batch, Array], Batch]

@@ -27,9 +27,10 @@ def check(environment: Environment) -> None:
     )
     legal = traced("legal", environment.legal, state)
     require("what legal gives (legal_action_mask)", legal, f"bool[{environment.num_actions}]")
-    rewards = getattr(state, "rewards", None)
-    if rewards is not None and (rewards.ndim == 0 or len(rewards) < environment.num_players):
-        require("rewards", rewards, f"float32[{environment.num_players}]")
+    if hasattr(state, "legal_action_mask") and hasattr(state, "rewards"):  # of a state in pgx's form each player's
+        given: Any = state.rewards
+        if not (getattr(given, "shape", ()) and len(given) >= environment.num_players):
+            require("rewards", given, f"float32[{environment.num_players}]")
     if chance := environment.chance:
         weights = traced("chance.probabilities", chance.probabilities, state)
         require("what chance.probabilities gives", weights, f"float32[{chance.num_outcomes}]")

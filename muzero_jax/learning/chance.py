@@ -70,7 +70,7 @@ def encode(model: Model, params: Params, batch: Batch) -> tuple[Array, dict[str,
 
 
 def centred(logits: Float[Array, "M C"], is_known: Bool[Array, "M"]) -> Float[Array, "M C"]:
-    """The logits, less the mean of each code over the known moves."""
+    """The logits, less the mean of each code over the known moves of a device's share of the batch."""
     known = is_known[:, None]
     return logits - jnp.sum(logits * known, axis=0) / jnp.maximum(jnp.sum(known), 1)
 

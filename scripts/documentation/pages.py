@@ -39,9 +39,9 @@ FAMILIES: dict[str, Callable[[], Config]] = {
     "Go 9x9": presets.GAMES["go_9x9"],
     "2048": presets.GAMES["2048"],
     "backgammon": presets.GAMES["backgammon"],
-    "towers": lambda: presets.tower("chess", num_bins=3),
+    "towers": lambda: presets.tower("shogi", num_bins=3),
 }
-"""One preset of each family. Chess, shogi and Go 19x19 have the towers' preset."""
+"""One preset of each family. Shogi and Go 19x19 have the towers' preset."""
 HELP = (
     *(f"experiments/evaluate.py {name}" for name in measures.COMMANDS),
     "experiments/doctor.py",
