@@ -105,8 +105,9 @@ def misreading(theirs: Agent, network: NetworkConfig | None, arrays: dict[str, s
     if found or network is None:
         return found
     # With other settings the same arrays are another function. Options of a network's own file are not compared.
-    meaning = {} if network.file else {"activation": "activation", "canonical": "is_canonical"}
-    meaning |= {"squash": "squash"}
+    meaning = {"squash": "squash"}
+    if not network.file:
+        meaning |= {"activation": "activation", "canonical": "is_canonical"}
     if network.num_bins > 1 or theirs.config.search.policy == "none":  # action values are shares of the range
         meaning |= {"support-range": "support_range"}
     for flag, field in meaning.items():

@@ -62,11 +62,13 @@ def encode(model: Model, params: Params, batch: Batch) -> tuple[Array, dict[str,
         return codes, {}
     before, after = (jax.lax.collapse(x, 0, 2) for x in (batch.observation[:, :-1], batch.observation[:, 1:]))
     logits = model.encode_chance(params, before, after).astype(jnp.float32)[:, :-1]
-    is_known = code_mask(batch, encoded=True)[..., None] > 0
-    logits = centred(logits, is_known.reshape(-1))
-    probabilities = jnp.pad(jax.nn.softmax(logits), ((0, 0), (0, 1))).reshape(*codes.shape, -1)
+    is_known = code_mask(batch, encoded=True) > 0
+    centred_logits = centred(logits, is_known.reshape(-1))
+    probabilities = jnp.pad(jax.nn.softmax(centred_logits), ((0, 0), (0, 1))).reshape(*codes.shape, -1)
     arbitrary = jax.nn.one_hot(codes, probabilities.shape[-1])
-    return jnp.where(is_known, straight_through(probabilities), arbitrary), {"code_probabilities": probabilities}
+    return jnp.where(is_known[..., None], straight_through(probabilities), arbitrary), {
+        "code_probabilities": probabilities
+    }
 
 
 def centred(logits: Float[Array, "M C"], is_known: Bool[Array, "M"]) -> Float[Array, "M C"]:

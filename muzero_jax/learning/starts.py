@@ -96,8 +96,7 @@ def archive(*, share: float, slots: int, weigh: Callable[..., Array] | None = No
         environment: Environment, model: Model | None, params: Params, actor: ActorState, kept: Archive
     ) -> Archive:
         slot = kept.count[0] % slots  # the same for all games
-        alike = jnp.ones(kept.count.shape)
-        weight = alike if weigh is None else weigh(environment, model, params, actor.env_state)
+        weight = weigh(environment, model, params, actor.env_state) if weigh else jnp.ones(kept.count.shape)
 
         def put(old: Array, new: Array) -> Array:
             return old.at[:, slot].set(new)

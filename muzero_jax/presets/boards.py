@@ -113,11 +113,12 @@ def imagining(config: Config) -> Config:
     In six minutes of Othello on a core these made 1.5 times the tower's frames, and won 86% [75, 92] of 64 games
     against it (docs/results/2026-11-25-agents.md).
     """
-    return replace(
-        config,
-        network=replace(config.network, kind="fully_convolutional", width=32),
-        optimiser=replace(config.optimiser, name="muon", learning_rate=0.01, schedule="cosine"),
-    )
+    return with_muon(replace(config, network=replace(config.network, kind="fully_convolutional", width=32)))
+
+
+def with_muon(config: Config) -> Config:
+    """Muon instead of AdamW, with a rate that falls."""
+    return replace(config, optimiser=replace(config.optimiser, name="muon", learning_rate=0.01, schedule="cosine"))
 
 
 def othello() -> Config:
@@ -145,13 +146,8 @@ def animal_shogi() -> Config:
     AlphaZero, which was far ahead of MuZero here (docs/lab-notebook.md). After 26 minutes of one core it scores 97%
     against MCTS 100.
     """
-    config = tower("animal_shogi", num_bins=3, mcts_simulations=(100,))
-    return replace(
-        config,
-        model="rules",
-        minutes=30.0,
-        optimiser=replace(config.optimiser, name="muon", learning_rate=0.01, schedule="cosine"),
-    )
+    config = with_muon(tower("animal_shogi", num_bins=3, mcts_simulations=(100,)))
+    return replace(config, model="rules", minutes=30.0)
 
 
 def chess(env: str) -> Config:

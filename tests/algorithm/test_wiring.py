@@ -185,44 +185,29 @@ def test_a_step_learns_from_the_window_that_was_sampled_searched_again_and_augme
     assert given["reanalyze"]["search"].args == (None, False), "self-play's budget, without noise"
 
 
-def test_the_rollout_gets_replaced_fields_of_the_algorithm():
-    """Another search, choice of actions, game or network."""
+def test_the_rollout_gets_replaced_fields_of_the_algorithm_and_the_newest_weights():
+    """Another search, choice of actions, game or network; and not the target network's weights, nor the average's,
+    which is what a run measures and saves.
+    """
     seen = {}
 
     def rollout(params, actor, key, **bound):
-        seen.update(bound)
+        seen.update(bound, params=params)
         raise StopIteration
 
     algorithm = tiny_run.algorithm()._replace(
         rollout=rollout, make_search=lambda *of: partial(print, *of), make_simulator=lambda *of: of, choose="mine"
     )
     algorithm = algorithm._replace(environment="my game", model="my network")
-    learner, actor = LearnerState(None, None, None), ActorState(None, None)  # type: ignore
-    state = TrainState(actor, learner, None, jnp.int32(0), jax.random.key(0))  # type: ignore
-    with pytest.raises(StopIteration):
-        jax.vmap(lambda progress: training.train_iteration(state, progress, algorithm=algorithm), axis_name=AXIS)(
-            jnp.zeros(1)
-        )
-    assert (seen["environment"], seen["model"], seen["choose"]) == ("my game", "my network", "mine")
-    assert seen["search"].args == (("my game", "my network"), None, True)
-
-
-def test_self_play_uses_the_newest_weights_and_evaluation_the_agents():
-    """Not those of the target network; what is measured and saved is the average, if there is one."""
-    seen = []
-
-    def rollout(params, actor, key, **bound):
-        seen.append(params)
-        raise StopIteration
-
-    algorithm = tiny_run.algorithm()._replace(rollout=rollout)
     learner = LearnerState("new", None, None, "target", "average")  # type: ignore
     state = TrainState(ActorState(None, None), learner, None, jnp.int32(0), jax.random.key(0))  # type: ignore
     with pytest.raises(StopIteration):
         jax.vmap(lambda progress: training.train_iteration(state, progress, algorithm=algorithm), axis_name=AXIS)(
             jnp.zeros(1)
         )
-    assert seen == ["new"] and run.Run.params.fget(Mock(state=state)) == "average"
+    assert (seen["environment"], seen["model"], seen["choose"]) == ("my game", "my network", "mine")
+    assert seen["search"].args == (("my game", "my network"), None, True)
+    assert seen["params"] == "new" and run.Run.params.fget(Mock(state=state)) == "average"
 
 
 def test_only_self_plays_searches_are_cheap_and_only_its_full_ones_noisy(monkeypatch):
